@@ -1,0 +1,142 @@
+"""The memory instructions of a warp: what one lane moves, and how the hardware cuts the warp into groups.
+
+Names follow PTX. The rules and their status ("measured", "documented", "others") are those of the measuring
+campaign on the NVIDIA H200 (sm_90) whose tables lie in `tests/data`.
+"""
+
+import difflib
+from dataclasses import dataclass
+from typing import Literal
+
+from lanewise.errors import NotModelled, UnknownInstruction
+
+WARP_LANES = 32
+BANKS = 32
+WORD_BYTES = 4
+SECTOR_BYTES = 32
+LINE_BYTES = 128
+
+Space = Literal["shared", "global"]
+Op = Literal["load", "store", "reduction", "async_copy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One memory instruction as executed by a warp.
+
+    `bytes_per_lane` is what one addressing lane moves (bytes); its address must be a multiple of it.
+    `address_lanes` is how many lanes supply an address that counts: 32, or 8 per matrix for ldmatrix and stmatrix.
+    `lanes_per_group` consecutive lanes are served together against the banks; a group costs at least one wavefront.
+    `fuses` says that neighbouring groups of a load join when lanes share addresses in pairs.
+    `merges_equal_words` is False where the hardware serves each lane's word by itself, even the same word twice.
+    `not_modelled` is empty, or the reason why no cost is given.
+    """
+
+    name: str
+    space: Space
+    op: Op
+    bytes_per_lane: int
+    status: str
+    address_lanes: int = WARP_LANES
+    fuses: bool = False
+    merges_equal_words: bool = True
+    not_modelled: str = ""
+
+    @property
+    def words_per_lane(self) -> int:
+        """32-bit words that one lane touches; 8- and 16-bit accesses touch one."""
+        return max(1, self.bytes_per_lane // WORD_BYTES)
+
+    @property
+    def lanes_per_group(self) -> int:
+        """Consecutive lanes that fill the 32 banks once: 32, 16 or 8."""
+        return BANKS // self.words_per_lane
+
+    @property
+    def is_matrix(self) -> bool:
+        """True for ldmatrix and stmatrix, whose lanes address rows for the whole warp."""
+        return self.name.startswith(("ldmatrix", "stmatrix"))
+
+    def require_modelled(self) -> None:
+        """Raise `NotModelled` with the reason if no cost is known for this instruction."""
+        if self.not_modelled:
+            raise NotModelled(f"{self.name}: {self.not_modelled}")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_MEASURED = "measured on an NVIDIA H200 (sm_90) with Nsight Compute"
+_DOCUMENTED = "documented by the vendor"
+
+
+def _scalar_and_vector() -> list[Instruction]:
+    table = []
+    for bits in (8, 16, 32, 64, 128):
+        wide = bits > 32
+        n_bytes = bits // 8
+        table += [
+            Instruction(f"ld.shared.b{bits}", "shared", "load", n_bytes, _MEASURED, fuses=wide),
+            Instruction(f"st.shared.b{bits}", "shared", "store", n_bytes, _MEASURED),
+            Instruction(f"ld.global.b{bits}", "global", "load", n_bytes, _DOCUMENTED),
+            Instruction(f"st.global.b{bits}", "global", "store", n_bytes, _MEASURED),
+        ]
+    return table
+
+
+def _matrix() -> list[Instruction]:
+    return [
+        Instruction(f"{stem}.x{n}{trans}", "shared", op, 16, _MEASURED, address_lanes=8 * n)
+        for stem, op in (("ldmatrix", "load"), ("stmatrix", "store"))
+        for n in (1, 2, 4)
+        for trans in ("", ".trans")
+    ]
+
+
+def _async_copies() -> list[Instruction]:
+    uncounted = (
+        "the shared-memory counters show nothing for this copy, and whether a scattered destination costs time is"
+        " not known. Time it, or use cp.async.ca.4 or .8 if you need a count."
+    )
+    return [
+        Instruction("cp.async.ca.4", "shared", "async_copy", 4, _MEASURED, merges_equal_words=False),
+        Instruction("cp.async.ca.8", "shared", "async_copy", 8, _MEASURED, merges_equal_words=False),
+        Instruction("cp.async.ca.16", "shared", "async_copy", 16, "unknown", not_modelled=uncounted),
+        Instruction("cp.async.cg.16", "shared", "async_copy", 16, "unknown", not_modelled=uncounted),
+    ]
+
+
+def _reductions() -> list[Instruction]:
+    lanes_apart = (
+        "lanes on one address are counted separately, which is not the distinct-sector rule (measured on the H200),"
+        " and the rule that holds is not known. Count its addresses as st.global.b32 for a lower bound."
+    )
+    return [
+        Instruction("red.shared.add.u32", "shared", "reduction", 4, _MEASURED),
+        Instruction("red.global.add.u32", "global", "reduction", 4, "unknown", not_modelled=lanes_apart),
+    ]
+
+
+INSTRUCTIONS: dict[str, Instruction] = {
+    entry.name: entry
+    for entry in (*_scalar_and_vector(), *_matrix(), *_async_copies(), *_reductions())
+}
+
+
+def instruction(name: str, space: Space | None = None) -> Instruction:
+    """Look an instruction up by its PTX-style name.
+
+    >>> instruction("ld.shared.b128").lanes_per_group
+    8
+
+    With `space`, an instruction of the other memory space is refused. Raises `UnknownInstruction`.
+    """
+    allowed = [key for key, entry in INSTRUCTIONS.items() if space in (None, entry.space)]
+    if name not in allowed:
+        near = difflib.get_close_matches(str(name), allowed, n=3, cutoff=0.3) or allowed[:3]
+        what = f"a {space}-memory instruction" if space else "an instruction"
+        raise UnknownInstruction(
+            f"{name!r} is not {what} of the model. Did you mean {', '.join(near)}? "
+            f"All {len(allowed)} names: lanewise.instructions.INSTRUCTIONS."
+        )
+    return INSTRUCTIONS[name]
