@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
 
 from lanewise.errors import InvalidAccess, Misaligned
-from lanewise.instructions import WARP_LANES, Instruction, instruction
+from lanewise.instructions import Instruction, instruction
+from lanewise.machine import WARP_LANES
 from lanewise.text import lanes as lanes_in_words
 
 FULL_MASK = 0xFFFFFFFF
@@ -21,8 +23,8 @@ PerLane: TypeAlias = "int | Sequence[int] | np.ndarray | Callable[[np.ndarray], 
 class WarpAccess:
     """The byte addresses that the 32 lanes of a warp give to one instruction.
 
-    `instruction` is a name of `lanewise.instructions`; `addresses` are 32 byte addresses, lane 0 first; bit `i` of
-    `active_mask` is set where lane `i` takes part. Addresses of inactive lanes are stored as 0.
+    `instruction` is a name of `lanewise.instructions`; `addresses` are 32 byte addresses, lane 0 first; bit
+    `i` of `active_mask` is set where lane `i` takes part. Addresses of inactive lanes are stored as 0.
 
     >>> WarpAccess.from_formula("ld.shared.b32", lambda lane: 128 * lane).addresses[:3]
     (0, 128, 256)
@@ -63,7 +65,8 @@ class WarpAccess:
         base_address: int = 0,
         active_mask: int = FULL_MASK,
     ) -> WarpAccess:
-        """Build from a row-major tile: lane `l` touches element `(row(l), col(l))` of rows `pitch` elements apart.
+        """Build from a row-major tile: lane `l` touches element `(row(l), col(l))` of rows `pitch` elements
+        apart.
 
         `row` and `col` are an int, 32 ints, or a function of the lane.
 
@@ -72,7 +75,9 @@ class WarpAccess:
         (0, 132, 264)
         """
         if pitch < 1:
-            raise InvalidAccess(f"pitch: got {pitch} elements; a row needs at least 1. Use the tile's row length.")
+            raise InvalidAccess(
+                f"pitch: got {pitch} elements; a row needs at least 1. Use the tile's row length."
+            )
         return cls.from_layout(
             instruction, lambda r, c: r * pitch + c, row, col, element_bytes, base_address, active_mask
         )
@@ -88,7 +93,8 @@ class WarpAccess:
         base_address: int = 0,
         active_mask: int = FULL_MASK,
     ) -> WarpAccess:
-        """Build from any layout, a function `(row, col) -> element index` such as a `Layout` or a swizzled tile."""
+        """Build from any layout, a function `(row, col) -> element index` such as a `Layout` or a swizzled
+        tile."""
         if element_bytes < 1:
             raise InvalidAccess(f"element_bytes: got {element_bytes}; an element has at least 1 byte.")
         rows, cols = np.array(_per_lane("row", row)), np.array(_per_lane("col", col))
@@ -130,7 +136,7 @@ class WarpAccess:
 
 def _progression(used: list[int]) -> str:
     """Say the addresses briefly: as one step where there is one, else the first few."""
-    steps = {after - before for before, after in zip(used, used[1:], strict=False)}
+    steps = {after - before for before, after in pairwise(used)}
     if len(used) == 1 or steps == {0}:
         return f"byte {used[0]}"
     if len(steps) == 1:
@@ -143,18 +149,22 @@ def _per_lane(what: str, value: PerLane) -> tuple[int, ...]:
         value = value(np.arange(WARP_LANES))
     array = np.asarray(value)
     if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
-        raise InvalidAccess(f"{what}: got {array.dtype} values; addresses and indices are integers. Use // not /.")
+        raise InvalidAccess(
+            f"{what}: got {array.dtype} values; addresses and indices are integers. Use // not /."
+        )
     if array.ndim == 0:
         array = np.broadcast_to(array, (WARP_LANES,))
     if array.shape != (WARP_LANES,):
-        raise InvalidAccess(f"{what}: got shape {array.shape}; give one int, or {WARP_LANES} ints, one per lane.")
+        raise InvalidAccess(
+            f"{what}: got shape {array.shape}; give one int, or {WARP_LANES} ints, one per lane."
+        )
     return tuple(array.tolist())
 
 
 def _checked_mask(name: str, mask: int) -> int:
     if isinstance(mask, bool) or not isinstance(mask, int | np.integer) or not 0 <= mask <= FULL_MASK:
         raise InvalidAccess(
-            f"{name}: active_mask {mask!r} is not a 32-bit mask. Set bit i for lane i, 0xffffffff for all lanes."
+            f"{name}: active_mask {mask!r} is not a 32-bit mask. Set bit i for lane i; 0xffffffff is all."
         )
     return int(mask)
 
@@ -173,8 +183,9 @@ def _check_matrix_mask(spec: Instruction, mask: int) -> None:
     if spec.is_matrix and mask and mask & needed != needed:
         missing = [lane for lane in range(spec.address_lanes) if not mask >> lane & 1]
         raise InvalidAccess(
-            f"{spec.name}: {lanes_in_words(missing)} inactive, but each of the first {spec.address_lanes} lanes gives a"
-            " row address, and the whole warp must execute the instruction together. Move it out of the branch."
+            f"{spec.name}: {lanes_in_words(missing)} inactive, but the first {spec.address_lanes} lanes give"
+            " the row addresses and the whole warp must execute the instruction together. Move it out of the"
+            " branch."
         )
 
 
@@ -189,7 +200,7 @@ def misaligned_message(spec: Instruction, who: str, address: int) -> str:
     """Say that an address is not a multiple of the access width, and what to do."""
     width = spec.bytes_per_lane
     return (
-        f"{spec.name}: {who} has byte address {address}, {address % width} past a multiple of {width}. The hardware"
-        f" refuses it; this is an error, not a slower access. Keep every row pitch and offset a multiple of {width}"
-        f" bytes, or use a narrower access."
+        f"{spec.name}: {who} has byte address {address}, {address % width} past a multiple of {width}. The"
+        " hardware refuses it; this is an error, not a slower access. Keep every row pitch and offset a"
+        f" multiple of {width} bytes, or use a narrower access."
     )

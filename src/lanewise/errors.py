@@ -1,6 +1,7 @@
 """Every error the package raises on purpose.
 
-A message names the thing, the value received, what is allowed and the next step. Catch `Error` to catch them all.
+A message names the thing, the value received, what is allowed and the next step. Catch `Error` to catch them
+all.
 """
 
 

@@ -9,12 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lanewise.errors import NotModelled, UnknownInstruction
-
-WARP_LANES = 32
-BANKS = 32
-WORD_BYTES = 4
-SECTOR_BYTES = 32
-LINE_BYTES = 128
+from lanewise.machine import BANKS, WARP_LANES, WORD_BYTES
 
 Space = Literal["shared", "global"]
 Op = Literal["load", "store", "reduction", "async_copy"]
@@ -25,11 +20,11 @@ class Instruction:
     """One memory instruction as executed by a warp.
 
     `bytes_per_lane` is what one addressing lane moves (bytes); its address must be a multiple of it.
-    `address_lanes` is how many lanes supply an address that counts: 32, or 8 per matrix for ldmatrix and stmatrix.
-    `lanes_per_group` consecutive lanes are served together against the banks; a group costs at least one wavefront.
-    `fuses` says that neighbouring groups of a load join when lanes share addresses in pairs.
-    `merges_equal_words` is False where the hardware serves each lane's word by itself, even the same word twice.
-    `not_modelled` is empty, or the reason why no cost is given.
+    `address_lanes` is how many lanes supply an address that counts: 32, or 8 per matrix for ldmatrix and
+    stmatrix. `lanes_per_group` consecutive lanes are served together against the banks; a group costs at
+    least one wavefront. `fuses` says that neighbouring groups of a load join when lanes share addresses in
+    pairs. `merges_equal_words` is False where the hardware serves each lane's word by itself, even the same
+    word twice. `not_modelled` is empty, or the reason why no cost is given.
     """
 
     name: str
@@ -85,9 +80,10 @@ def _scalar_and_vector() -> list[Instruction]:
 
 
 def _matrix() -> list[Instruction]:
+    stems: tuple[tuple[str, Op], ...] = (("ldmatrix", "load"), ("stmatrix", "store"))
     return [
         Instruction(f"{stem}.x{n}{trans}", "shared", op, 16, _MEASURED, address_lanes=8 * n)
-        for stem, op in (("ldmatrix", "load"), ("stmatrix", "store"))
+        for stem, op in stems
         for n in (1, 2, 4)
         for trans in ("", ".trans")
     ]
@@ -95,8 +91,8 @@ def _matrix() -> list[Instruction]:
 
 def _async_copies() -> list[Instruction]:
     uncounted = (
-        "the shared-memory counters show nothing for this copy, and whether a scattered destination costs time is"
-        " not known. Time it, or use cp.async.ca.4 or .8 if you need a count."
+        "the shared-memory counters show nothing for this copy, and whether a scattered destination costs"
+        " time is not known. Time it, or use cp.async.ca.4 or .8 if you need a count."
     )
     return [
         Instruction("cp.async.ca.4", "shared", "async_copy", 4, _MEASURED, merges_equal_words=False),
@@ -108,8 +104,8 @@ def _async_copies() -> list[Instruction]:
 
 def _reductions() -> list[Instruction]:
     lanes_apart = (
-        "lanes on one address are counted separately, which is not the distinct-sector rule (measured on the H200),"
-        " and the rule that holds is not known. Count its addresses as st.global.b32 for a lower bound."
+        "lanes on one address are counted separately, not by distinct sectors (measured on the H200), and the"
+        " rule that holds is not known. Count its addresses as st.global.b32 for a lower bound."
     )
     return [
         Instruction("red.shared.add.u32", "shared", "reduction", 4, _MEASURED),
@@ -118,8 +114,7 @@ def _reductions() -> list[Instruction]:
 
 
 INSTRUCTIONS: dict[str, Instruction] = {
-    entry.name: entry
-    for entry in (*_scalar_and_vector(), *_matrix(), *_async_copies(), *_reductions())
+    entry.name: entry for entry in (*_scalar_and_vector(), *_matrix(), *_async_copies(), *_reductions())
 }
 
 

@@ -2,7 +2,8 @@
 
 Two ways to ask, which agree on every access (a test holds them together):
 
-- `shared_cost(access)` and `global_cost(access)` explain one `WarpAccess`: who is served with whom, who waits.
+- `shared_cost(access)` and `global_cost(access)` explain one `WarpAccess`: who is served with whom, who
+  waits.
 - `shared_wavefronts(...)` and `global_sectors(...)` count many accesses at once, given as arrays.
 
 The rules were measured on an NVIDIA H200; `tests/data` holds the tables and a test replays every row.

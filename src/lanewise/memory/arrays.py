@@ -1,12 +1,13 @@
 """The counting rules as NumPy array operations: no dependency, the same counts as `compiled`.
 
-An access of `w` words per lane is aligned to `w` words, so it covers `w` neighbouring banks entirely. Counting
-*units* of `4 w` bytes on `32 / w` unit-wide banks therefore gives the same maximum as counting words on 32 banks.
+An access of `w` words per lane is aligned to `w` words, so it covers `w` neighbouring banks entirely.
+Counting *units* of `4 w` bytes on `32 / w` unit-wide banks therefore gives the same maximum as counting words
+on 32 banks.
 """
 
 import numpy as np
 
-from lanewise.instructions import BANKS, SECTOR_BYTES, WORD_BYTES
+from lanewise.machine import BANKS, SECTOR_BYTES, WORD_BYTES
 
 _CHUNK_ROWS = 16_384  # bounds the temporary arrays to a few megabytes
 _INACTIVE = -1  # sorts below every unit and every sector
@@ -21,15 +22,18 @@ def shared_wavefronts(
     fuses: bool,
     merges: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """See `lanewise.memory.shared_wavefronts`; `addresses` is `(n, 32)` int64, `mask` `(n, 32)` bool or None."""
+    """See `lanewise.memory.shared_wavefronts`; `addresses` is `(n, 32)` int64, `mask` `(n, 32)` bool or
+    None."""
     wavefronts = np.zeros(len(addresses), np.int64)
     ideal = np.zeros(len(addresses), np.int64)
     n_banks = BANKS * WORD_BYTES // unit_bytes
     for start in range(0, len(addresses), _CHUNK_ROWS):
         chunk = slice(start, start + _CHUNK_ROWS)
-        units = _visible(addresses[chunk, :n_lanes] // unit_bytes, None if mask is None else mask[chunk, :n_lanes])
+        active = None if mask is None else mask[chunk, :n_lanes]
+        units = _visible(addresses[chunk, :n_lanes] // unit_bytes, active)
         fused = _lanes_pair_up(units) if fuses else np.zeros(len(units), bool)
-        for rows, lanes in ((np.flatnonzero(~fused), lanes_per_group), (np.flatnonzero(fused), 2 * lanes_per_group)):
+        for joined, lanes in ((False, lanes_per_group), (True, 2 * lanes_per_group)):
+            rows = np.flatnonzero(fused == joined)
             groups = units[rows].reshape(len(rows), n_lanes // lanes, lanes)
             wavefronts[start + rows] = _most_units_in_a_bank(groups, n_banks, merges).sum(axis=1)
             ideal[start + rows] = (groups != _INACTIVE).any(axis=2).sum(axis=1)
@@ -39,7 +43,8 @@ def shared_wavefronts(
 def global_sectors(addresses: np.ndarray, mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """See `lanewise.memory.global_sectors`; `addresses` is `(n, 32)` int64, `mask` `(n, 32)` bool or None."""
     sectors = _visible(addresses // SECTOR_BYTES, mask)
-    return (sectors != _INACTIVE).any(axis=1).astype(np.int64), _first_of_its_kind(np.sort(sectors, axis=1)).sum(axis=1)
+    requests = (sectors != _INACTIVE).any(axis=1).astype(np.int64)
+    return requests, _first_of_its_kind(np.sort(sectors, axis=1)).sum(axis=1)
 
 
 def _visible(values: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
@@ -57,7 +62,8 @@ def _lanes_pair_up(units: np.ndarray) -> np.ndarray:
 
 
 def _most_units_in_a_bank(groups: np.ndarray, n_banks: int, merges: bool) -> np.ndarray:
-    """The wavefronts of each group, `(rows, groups)`: units in its fullest bank, equal units once if they merge."""
+    """The wavefronts of each group, `(rows, groups)`: units in its fullest bank, equal units once if they
+    merge."""
     n_rows, n_groups, _ = groups.shape
     if merges:
         groups = np.sort(groups, axis=2)

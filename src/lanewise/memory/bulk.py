@@ -1,7 +1,8 @@
 """Counting many warp accesses at once.
 
-Addresses come as `(n, 32)` integers, one row per warp instruction. A large batch goes to loops compiled by numba if
-numba is installed; a small one (or any, without numba) goes to array operations. Both give the same counts.
+Addresses come as `(n, 32)` integers, one row per warp instruction. A large batch goes to loops compiled by
+numba if numba is installed; a small one (or any, without numba) goes to array operations. Both give the same
+counts.
 """
 
 from importlib.util import find_spec
@@ -11,7 +12,8 @@ import numpy as np
 
 from lanewise.access import misaligned_message
 from lanewise.errors import InvalidAccess, Misaligned, NotModelled
-from lanewise.instructions import WARP_LANES, WORD_BYTES, Instruction, instruction
+from lanewise.instructions import Instruction, instruction
+from lanewise.machine import WARP_LANES, WORD_BYTES
 from lanewise.memory import arrays
 
 # Loading numba and its compiled code takes about a second; fewer rows than this are done sooner without it.
@@ -27,10 +29,10 @@ def shared_wavefronts(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Count the shared-memory wavefronts of `n` warp instructions, and the fewest their active lanes allow.
 
-    `byte_addresses` is `(n, 32)` integers (bytes), `active` is `(n, 32)` bools (default: all lanes). For `cp.async`
-    these are the destinations; the counts hold for a contiguous source, and `source_addresses`, if given, is checked
-    for it. Returns `(wavefronts, ideal)`, two `(n,)` int64 arrays; their difference is what Nsight Compute calls bank
-    conflicts. An instruction with no active lane costs 0.
+    `byte_addresses` is `(n, 32)` integers (bytes), `active` is `(n, 32)` bools (default: all lanes). For
+    `cp.async` these are the destinations; the counts hold for a contiguous source, and `source_addresses`, if
+    given, is checked for it. Returns `(wavefronts, ideal)`, two `(n,)` int64 arrays; their difference is what
+    Nsight Compute calls bank conflicts. An instruction with no active lane costs 0.
 
     >>> shared_wavefronts("ld.shared.b32", 128 * np.arange(32)[None, :])
     (array([32]), array([1]))
@@ -59,7 +61,8 @@ def global_sectors(
     """Count the requests and the distinct 32-byte sectors of `n` global-memory warp instructions.
 
     `byte_addresses` is `(n, 32)` integers (bytes), `active` is `(n, 32)` bools (default: all lanes). Returns
-    `(requests, sectors)`, two `(n,)` int64 arrays; a request is one warp instruction with at least one active lane.
+    `(requests, sectors)`, two `(n,)` int64 arrays; a request is one warp instruction with at least one active
+    lane.
 
     >>> global_sectors("ld.global.b32", 4 + 4 * np.arange(32)[None, :])
     (array([1]), array([5]))
@@ -72,8 +75,11 @@ def global_sectors(
     return _implementation(len(addresses)).global_sectors(addresses, mask)
 
 
-def is_contiguous(byte_addresses: np.ndarray, bytes_per_lane: int, active: np.ndarray | None = None) -> np.ndarray:
-    """Tell for each row whether active lane `l` addresses `base + l * bytes_per_lane`: an `(n,)` bool array."""
+def is_contiguous(
+    byte_addresses: np.ndarray, bytes_per_lane: int, active: np.ndarray | None = None
+) -> np.ndarray:
+    """Tell for each row whether active lane `l` addresses `base + l * bytes_per_lane`: an `(n,)` bool
+    array."""
     offsets = np.asarray(byte_addresses, np.int64) - bytes_per_lane * np.arange(WARP_LANES)
     mask = np.ones(offsets.shape, bool) if active is None else np.asarray(active, bool)
     first = np.take_along_axis(offsets, mask.argmax(axis=1)[:, None], axis=1)
@@ -105,13 +111,13 @@ def _as_addresses(spec: Instruction, byte_addresses: np.ndarray) -> np.ndarray:
     array = np.asarray(byte_addresses)
     if array.ndim != 2 or array.shape[1] != WARP_LANES:
         raise InvalidAccess(
-            f"{spec.name}: got byte_addresses of shape {array.shape}; the shape is (n, {WARP_LANES}), one row per warp"
-            " instruction and one column per lane. For one access use addresses[None, :]."
+            f"{spec.name}: got byte_addresses of shape {array.shape}; the shape is (n, {WARP_LANES}), one row"
+            " per warp instruction and one column per lane. For one access use addresses[None, :]."
         )
     if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
         raise InvalidAccess(f"{spec.name}: got byte_addresses of dtype {array.dtype}; give integers (bytes).")
     if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
-        raise InvalidAccess(f"{spec.name}: byte address {array.max()} does not fit 63 bits. Subtract a base address.")
+        raise InvalidAccess(f"{spec.name}: byte address {array.max()} exceeds 63 bits. Subtract a base.")
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
@@ -119,18 +125,18 @@ def _as_mask(spec: Instruction, active: np.ndarray, shape: tuple[int, ...]) -> n
     mask = np.asarray(active)
     if mask.dtype != bool or mask.shape != shape:
         raise InvalidAccess(
-            f"{spec.name}: got active of shape {mask.shape} and dtype {mask.dtype}; it must be bool of shape {shape},"
-            " True where the lane takes part."
+            f"{spec.name}: got active of shape {mask.shape} and dtype {mask.dtype}; it must be bool of shape"
+            f" {shape}, True where the lane takes part."
         )
     return np.ascontiguousarray(mask)
 
 
 def _refuse_bad_address(spec: Instruction, addresses: np.ndarray, mask: np.ndarray | None) -> None:
     """Name the first bad address of a lane that counts; addresses of other lanes may be anything."""
-    counts = np.arange(WARP_LANES) < spec.address_lanes if mask is None else mask & (
-        np.arange(WARP_LANES) < spec.address_lanes
-    )
-    bad = ((addresses < 0) | (addresses % spec.bytes_per_lane != 0)) & counts
+    bad = (addresses < 0) | (addresses % spec.bytes_per_lane != 0)
+    bad &= np.arange(WARP_LANES) < spec.address_lanes
+    if mask is not None:
+        bad &= mask
     if not bad.any():
         return
     row, lane = (int(position) for position in np.argwhere(bad)[0])
@@ -147,17 +153,21 @@ def _refuse_partial_matrix(spec: Instruction, mask: np.ndarray) -> None:
         row = int(partial.argmax())
         lane = int((~used[row]).argmax())
         raise InvalidAccess(
-            f"{spec.name}: row {row}, lane {lane} is inactive, but the first {spec.address_lanes} lanes give the row"
-            " addresses and the whole warp must execute the instruction together."
+            f"{spec.name}: row {row}, lane {lane} is inactive, but the first {spec.address_lanes} lanes give"
+            " the row addresses and the whole warp must execute the instruction together."
         )
 
 
-def _require_contiguous_source(spec: Instruction, source_addresses: np.ndarray, mask: np.ndarray | None) -> None:
+def _require_contiguous_source(
+    spec: Instruction, source_addresses: np.ndarray, mask: np.ndarray | None
+) -> None:
     if spec.op != "async_copy":
-        raise InvalidAccess(f"{spec.name}: source_addresses was given, but only cp.async has a source. Leave it out.")
+        raise InvalidAccess(
+            f"{spec.name}: got source_addresses, but only cp.async has a source. Leave it out."
+        )
     scattered = ~is_contiguous(_as_addresses(spec, source_addresses), spec.bytes_per_lane, mask)
     if scattered.any():
         raise NotModelled(
-            f"{spec.name}: row {int(scattered.argmax())} copies from a scattered source, which multiplies the shared"
-            " wavefronts in a way nobody has settled. The count holds for a contiguous source only."
+            f"{spec.name}: row {int(scattered.argmax())} copies from a scattered source, which multiplies the"
+            " shared wavefronts in a way nobody has settled. The count holds for a contiguous source only."
         )

@@ -1,4 +1,5 @@
-"""The counting rules as loops compiled by numba, for large batches: the same counts as `arrays`, many times faster.
+"""The counting rules as loops compiled by numba, for large batches: the same counts as `arrays`, many times
+faster.
 
 Imported only when a large batch arrives, so that `import lanewise` needs no numba.
 """
@@ -6,7 +7,7 @@ Imported only when a large batch arrives, so that `import lanewise` needs no num
 import numba
 import numpy as np
 
-from lanewise.instructions import BANKS, SECTOR_BYTES, WARP_LANES, WORD_BYTES
+from lanewise.machine import BANKS, SECTOR_BYTES, WARP_LANES, WORD_BYTES
 
 _ROWS_PER_TASK = 1024
 
@@ -20,7 +21,8 @@ def shared_wavefronts(
     fuses: bool,
     merges: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """See `lanewise.memory.shared_wavefronts`; `addresses` is `(n, 32)` int64, `mask` `(n, 32)` bool or None."""
+    """See `lanewise.memory.shared_wavefronts`; `addresses` is `(n, 32)` int64, `mask` `(n, 32)` bool or
+    None."""
     wavefronts = np.zeros(len(addresses), np.int64)
     ideal = np.zeros(len(addresses), np.int64)
     unit_shift = unit_bytes.bit_length() - 1
@@ -94,8 +96,8 @@ def _partners_agree(units, active, distance):  # type: ignore[no-untyped-def]
 def _fullest_bank(group, bank_mask, merges, filled):  # type: ignore[no-untyped-def]
     """Count units per bank, take off repeated ones if equal units merge, and return the highest count.
 
-    Comparing each unit with all before it, without leaving the loop early, is twice as fast as searching a list for
-    each bank: random addresses make every early exit a branch that the processor guesses wrong.
+    Comparing each unit with all before it, without leaving the loop early, is twice as fast as searching a
+    list for each bank: random addresses make every early exit a branch that the processor guesses wrong.
     """
     filled[: bank_mask + 1] = 0
     most = 0
@@ -130,7 +132,9 @@ def _all_sectors(addresses, mask, every_lane, requests, sectors):  # type: ignor
                     continue
                 sector = addresses[row, lane] // SECTOR_BYTES
                 known = False
-                for k in range(n_seen - 1, -1, -1):  # neighbours in lane order are mostly neighbours in memory
+                for k in range(
+                    n_seen - 1, -1, -1
+                ):  # neighbours in lane order are mostly neighbours in memory
                     if seen[k] == sector:
                         known = True
                         break

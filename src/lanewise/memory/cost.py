@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lanewise.access import WarpAccess
-from lanewise.instructions import BANKS, LINE_BYTES, SECTOR_BYTES, WORD_BYTES, instruction
+from lanewise.instructions import instruction
+from lanewise.machine import BANKS, LINE_BYTES, SECTOR_BYTES, WORD_BYTES
 from lanewise.text import count, lanes, spans
 
 
@@ -15,8 +16,8 @@ from lanewise.text import count, lanes, spans
 class Phase:
     """One group of lanes served together against the 32 banks.
 
-    `lanes` are its active lanes; `lanes_by_word` maps each 32-bit word (byte address // 4) to the lanes that need it,
-    in the order in which lanes first ask for it.
+    `lanes` are its active lanes; `lanes_by_word` maps each 32-bit word (byte address // 4) to the lanes that
+    need it, in the order in which lanes first ask for it.
     """
 
     lanes: tuple[int, ...]
@@ -25,10 +26,12 @@ class Phase:
 
     @cached_property
     def words_by_bank(self) -> dict[int, tuple[int, ...]]:
-        """For each bank in use, the words it must serve, one per wavefront (a word repeats where lanes do not merge)."""
+        """For each bank in use, the words it serves, one per wavefront; where equal words do not merge,
+        repeated."""
         banks: dict[int, list[int]] = {}
         for word, sharers in self.lanes_by_word.items():
-            banks.setdefault(word % BANKS, []).extend([word] * (1 if self.merges_equal_words else len(sharers)))
+            times = 1 if self.merges_equal_words else len(sharers)
+            banks.setdefault(word % BANKS, []).extend([word] * times)
         return {bank: tuple(words) for bank, words in sorted(banks.items())}
 
     @property
@@ -73,12 +76,14 @@ class SharedCost:
 
     @property
     def degree(self) -> int:
-        """The n of "n-way conflict": words in the fullest bank of the worst phase; 1 means free of conflicts."""
+        """The n of "n-way conflict": words in the fullest bank of the worst phase; 1 means free of
+        conflicts."""
         return max((phase.wavefronts for phase in self.phases), default=0)
 
     @property
     def replay(self) -> tuple[Wavefront, ...]:
-        """The access pass by pass. The hardware's own order is not known; here a bank serves words as lanes ask."""
+        """The access pass by pass. The hardware's own order is not known; here a bank serves words as lanes
+        ask."""
         return tuple(
             Wavefront(index, dict(_served(phase, turn)))
             for index, phase in enumerate(self.phases)
@@ -94,12 +99,9 @@ class SharedCost:
         phase = max(self.phases, key=lambda candidate: candidate.wavefronts)
         bank, words = max(phase.words_by_bank.items(), key=lambda item: len(item[1]))
         waiting = sorted(lane for word in set(words) for lane in phase.lanes_by_word[word])
-        same_word = "the same word, which a copy serves once per lane" if len(set(words)) == 1 else (
-            f"{len(set(words))} different words of it" if phase.merges_equal_words else f"{len(words)} lane-words of it"
-        )
         return (
-            f"{head} where {self.ideal} would do{_why_several(self)}: {lanes(waiting)} all need bank {bank}"
-            f" and {same_word}, a {self.degree}-way conflict."
+            f"{head} where {self.ideal} would do{_why_several(self)}: {lanes(waiting)} need"
+            f" {_demand(phase, words)} of bank {bank}."
         )
 
 
@@ -109,8 +111,8 @@ def shared_cost(access: WarpAccess) -> SharedCost:
     >>> cost = shared_cost(WarpAccess.from_formula("ld.shared.b32", lambda lane: 128 * lane))
     >>> cost.wavefronts, cost.ideal
     (32, 1)
-    >>> print(cost)
-    ld.shared.b32: 32 wavefronts where 1 would do: lanes 0..31 all need bank 0 and 32 different words of it, a 32-way conflict.
+    >>> str(cost)
+    'ld.shared.b32: 32 wavefronts where 1 would do: lanes 0..31 need 32 different words of bank 0.'
 
     Raises `UnknownInstruction` for a global-memory instruction and `NotModelled` where no rule is known. For
     `cp.async` the addresses are the destinations and the source is taken to be contiguous.
@@ -174,8 +176,9 @@ class GlobalCost:
         if not self.requests:
             return f"{self.access.instruction}: no active lane, no request."
         return (
-            f"{self.access.instruction}: 1 request, {count(self.sectors, 'sector')} in {count(self.lines, 'line')};"
-            f" {self.bytes_requested} of {self.bytes_moved} bytes are used ({self.efficiency:.0%})."
+            f"{self.access.instruction}: 1 request, {count(self.sectors, 'sector')} in"
+            f" {count(self.lines, 'line')}; {self.bytes_requested} of {self.bytes_moved} bytes are used"
+            f" ({self.efficiency:.0%})."
         )
 
 
@@ -223,17 +226,21 @@ def _served(phase: Phase, turn: int) -> list[tuple[int, tuple[int, ...]]]:
     return served
 
 
+def _demand(phase: Phase, words: tuple[int, ...]) -> str:
+    if phase.merges_equal_words:
+        return f"{len(words)} different words"
+    return f"{len(words)} words, each lane's own even where words are equal,"
+
+
 def _why_several(cost: SharedCost) -> str:
     """Say why the ideal is more than one wavefront, where it is."""
     if cost.ideal == 1:
-        return " (lanes share addresses in pairs, so the halves of the warp are served together)" if cost.fused else ""
+        return " (lanes share addresses in pairs, so both halves are served together)" if cost.fused else ""
     joined = ", joined because lanes share addresses in pairs" if cost.fused else ""
     groups = [f"{spans(phase.lanes)}" for phase in cost.phases]
     return f" ({len(groups)} groups of lanes: {'; '.join(groups)}{joined})"
 
 
 def _sharing(cost: SharedCost) -> str:
-    shared = [word for phase in cost.phases for word, sharers in phase.lanes_by_word.items() if len(sharers) > 1]
-    if not shared:
-        return ""
-    return f"{count(len(set(shared)), 'word')} served to several lanes at once, at no cost."
+    words = {word for phase in cost.phases for word, users in phase.lanes_by_word.items() if len(users) > 1}
+    return f"{count(len(words), 'word')} served to several lanes at once, at no cost." if words else ""
