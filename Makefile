@@ -1,0 +1,76 @@
+# make book: build the course into _build/html      make test: check everything
+# Both create .venv first; nothing is installed outside it. Choose a Python with PYTHON=python3.12.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed
+LAB_INSTALLED := $(VENV)/installed-lab
+GPU_INSTALLED := $(VENV)/installed-gpu
+
+# --dist loadscope keeps the cells of a notebook on one worker, in order.
+PYTEST := $(BIN)/python -m pytest
+PARALLEL := -n auto --dist loadscope
+# Strict: every output is compared. tools/nbval.cfg says what is not.
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-sanitize-with=tools/nbval.cfg
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Kernels that listen on the loopback address warn that they do; every local Jupyter kernel does.
+
+.PHONY: help venv book test lint lab bench gpu notebooks clean
+
+help:
+	@echo "make book       build the course into _build/html and say where to open it"
+	@echo "make test       lint, type-check, unit tests, browser tests if Chromium is found, strict nbval"
+	@echo "make lab        open JupyterLab on the labs"
+	@echo "make notebooks  run every notebook again and write its normal form"
+	@echo "make bench      print the speed of the model"
+	@echo "make gpu        on a machine with an NVIDIA GPU: tests marked gpu, and nbval"
+	@echo "make venv       only create .venv and install"
+	@echo "make clean      remove .venv, _build and caches"
+
+venv: $(INSTALLED)
+
+$(INSTALLED): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "Lanewise needs Python 3.11 or newer; '$(PYTHON)' is older or missing. Name one: make PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); \
+	    echo "Python cannot create virtual environments. On Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
+	$(BIN)/pip install --quiet --requirement requirements.txt
+	@touch $@
+
+book: $(INSTALLED)
+	$(BIN)/jupyter-book build . -W -n --keep-going --quiet
+	@echo "The book is built. Open $(CURDIR)/_build/html/index.html"
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: lint book
+	$(PYTEST) $(PARALLEL) $(NBVAL) tests tools src README.md book labs
+
+lab: $(LAB_INSTALLED)
+	$(BIN)/jupyter lab labs
+
+$(LAB_INSTALLED): $(INSTALLED)
+	$(BIN)/pip install --quiet --editable '.[lab]'
+	@touch $@
+
+bench: $(INSTALLED)
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+gpu: $(GPU_INSTALLED)
+	$(PYTEST) -m gpu tests
+	$(PYTEST) $(NBVAL) book labs
+
+$(GPU_INSTALLED): $(INSTALLED)
+	$(BIN)/pip install --quiet --editable '.[gpu]'
+	@touch $@
+
+notebooks: $(INSTALLED)
+	$(BIN)/python -m tools.notebooks
+
+clean:
+	rm -rf $(VENV) _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,41 @@
+"""Adjust the built site: mathematics without a network, repository buttons only for a known repository."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.errors import ExtensionError
+from sphinx.util.fileutil import copy_asset
+
+
+def follow_repository_address(app: Sphinx, config: Config) -> None:
+    """Show Colab and repository buttons only if `repository: url` is set in _config.yml.
+
+    The theme would fail on a launch button without an address, and jupyter-book on a source button.
+    """
+    options: dict[str, Any] = config.html_theme_options
+    has_address = bool(options.get("repository_url"))
+    options["use_repository_button"] = has_address
+    options["use_issues_button"] = has_address
+    if not has_address:
+        options["launch_buttons"] = {}
+
+
+def copy_mathjax(app: Sphinx, exception: Exception | None) -> None:
+    """Put MathJax beside the pages: the one file that sets TeX as SVG, from the wheel that carries it."""
+    if exception is not None or app.builder.format != "html":
+        return
+    package = find_spec("sphinx-mathjax-offline")
+    if package is None or package.origin is None:
+        raise ExtensionError("MathJax is not installed: run `pip install -r requirements.txt`.")
+    source = Path(package.origin).parent / "static" / "mathjax" / app.config.mathjax_path
+    copy_asset(str(source), str(Path(app.outdir) / "_static"))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Connect the adjustments to the build."""
+    app.connect("config-inited", follow_repository_address)
+    app.connect("build-finished", copy_mathjax)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,154 @@
+"""The imports of src/lanewise are those of the table below, and importing lanewise stays light."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "lanewise"
+
+# What each module or package may import: others of ours, then third parties. The standard library is free.
+# Data flows one way: kernel -> trace -> access -> memory model -> figures, checks, pages.
+# The tracer knows no bank, the model knows no kernel, figures run nothing.
+# To allow a new import, first ask whether it runs against that flow; then change the row here.
+ACCESS = "errors text machine instructions access"
+LAYOUT = "errors text indexmap inttuples layouts swizzles tma fragments"
+MAY_IMPORT: dict[str, tuple[str, str]] = {
+    "errors": ("", ""),
+    "text": ("", ""),
+    # One warp instruction as data, and what it costs.
+    "machine": ("errors text", ""),
+    "instructions": ("errors text machine", ""),
+    "access": ("errors text machine instructions", "numpy"),
+    "memory": (ACCESS, "numpy numba"),
+    # Where the elements of a tile lie.
+    "inttuples": ("errors", ""),
+    "indexmap": ("errors text", "numpy"),
+    "layouts": ("errors text indexmap inttuples", "numpy"),
+    "swizzles": ("errors text indexmap inttuples layouts", "numpy"),
+    "tma": ("errors text indexmap layouts swizzles", "numpy"),
+    "fragments": (f"{ACCESS} indexmap inttuples layouts", "numpy"),
+    "search": (f"{ACCESS} memory {LAYOUT}", "numpy"),
+    # Kernels, and what they were seen to do.
+    "ptx": ("errors", "numpy numba llvmlite"),
+    "kernels": ("ptx", "numpy numba"),
+    "trace": (f"{ACCESS} memory", "numpy"),
+    "lowering": (f"{ACCESS} memory trace", "numpy numba"),
+    "records": ("errors text", ""),
+    "measure": ("errors text machine records kernels", "numpy numba"),
+    "counters": ("errors text machine records kernels", "numpy numba"),
+    # What people see.
+    "figures": (f"{ACCESS} memory {LAYOUT} records", "numpy matplotlib"),
+    "checks": (f"{ACCESS} memory trace", "numpy"),
+    "grading": ("errors text memory trace checks records", "numpy nbformat"),
+    "__init__": (f"{ACCESS} memory {LAYOUT} search trace checks records", ""),
+    "__main__": ("*", "numpy"),
+}
+
+# Loading these takes long or needs more than a laptop has: `import lanewise` must not.
+HEAVY = ("numba", "matplotlib", "IPython")
+
+
+def imports_of(source: str, package: str) -> Iterator[tuple[int, str]]:
+    """Line and full dotted name of everything that `source`, a module inside `package`, imports."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")
+            base = ".".join(parents[: len(parents) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (base, node.module) if part)
+            if module == "lanewise":  # `from lanewise import memory` imports the module memory
+                yield from ((node.lineno, f"lanewise.{alias.name}") for alias in node.names)
+            else:
+                yield node.lineno, module
+
+
+def wrong_edges(files: dict[str, str]) -> list[str]:
+    """What the table forbids among the imports of `files`: path inside src/lanewise -> source text."""
+    complaints = []
+    for path, source in files.items():
+        name = path.removesuffix(".py").split("/")[0]
+        if name not in MAY_IMPORT:
+            complaints.append(f"lanewise.{name} has no row in MAY_IMPORT: add what it may import.")
+            continue
+        ours, theirs = (set(entry.split()) for entry in MAY_IMPORT[name])
+        package = ".".join(("lanewise", *path.split("/")[:-1]))
+        for line, imported in imports_of(source, package):
+            top, _, rest = imported.partition(".")
+            target = rest.partition(".")[0]
+            if top == "lanewise":
+                allowed = bool(target) and (target == name or target in ours)
+                allowed = allowed or "*" in ours
+            else:
+                allowed = top in sys.stdlib_module_names or top in theirs
+            if not allowed:
+                complaints.append(
+                    f"src/lanewise/{path}:{line} imports {imported}, which {name} may not "
+                    f"(allowed: {' '.join(sorted(ours | theirs)) or 'the standard library'}). "
+                    "If the edge is right, change the row in MAY_IMPORT."
+                )
+    return complaints
+
+
+def test_imports_follow_the_table() -> None:
+    files = {path.relative_to(SOURCE).as_posix(): path.read_text() for path in sorted(SOURCE.rglob("*.py"))}
+    assert files
+    complaints = wrong_edges(files)
+    assert not complaints, "\n".join(complaints)
+
+
+def test_the_table_has_no_cycle_and_names_only_its_own_rows() -> None:
+    graph = {name: set(ours.split()) - {"*"} for name, (ours, _) in MAY_IMPORT.items()}
+    assert set().union(*graph.values()) <= set(graph)
+    TopologicalSorter(graph).prepare()  # raises CycleError
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "complaint"),
+    [
+        ("memory/bulk.py", "from lanewise.trace import Trace", "imports lanewise.trace, which memory may not"),
+        ("memory/bulk.py", "from ..trace import Trace", "imports lanewise.trace, which memory may not"),
+        ("memory/bulk.py", "from .. import trace", "imports lanewise.trace, which memory may not"),
+        ("memory/bulk.py", "from lanewise import figures", "imports lanewise.figures, which memory may not"),
+        ("access.py", "import lanewise", "imports lanewise, which access may not"),
+        ("trace/run.py", "def f():\n    import numba", "trace/run.py:2 imports numba, which trace may not"),
+        ("figures/maps.py", "import pandas as pd", "imports pandas, which figures may not"),
+        ("novelty.py", "", "lanewise.novelty has no row in MAY_IMPORT"),
+    ],
+)
+def test_a_wrong_edge_is_named(path: str, source: str, complaint: str) -> None:
+    assert complaint in "\n".join(wrong_edges({path: source}))
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("memory/bulk.py", "import math, numpy as np\nfrom lanewise.memory.cost import Phase\nfrom . import cost"),
+        ("memory/bulk.py", "from lanewise import access\nfrom .cost import Phase\nfrom ..access import Access"),
+        ("__main__.py", "import lanewise\nfrom lanewise import trace"),
+    ],
+)
+def test_a_right_edge_is_left_alone(path: str, source: str) -> None:
+    assert wrong_edges({path: source}) == []
+
+
+def heavy_modules_after(statement: str) -> list[str]:
+    """Which of the heavy packages a fresh interpreter has loaded after running `statement`."""
+    report = f"import sys; {statement}; print(*(name for name in {HEAVY!r} if name in sys.modules))"
+    command = [sys.executable, "-c", report]
+    environment = {"PYTHONPATH": str(SOURCE.parent)}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    return result.stdout.split()
+
+
+def test_importing_lanewise_is_light() -> None:
+    assert heavy_modules_after("import lanewise") == []
+
+
+def test_the_check_for_heavy_modules_can_fail() -> None:
+    assert heavy_modules_after("import lanewise, matplotlib") == ["matplotlib"]

@@ -1,0 +1,312 @@
+"""Every notebook obeys every rule; every rule can fail; re-running a notebook changes nothing."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from tools import notebook_rules as rules
+from tools.notebooks import ROOT, find_notebooks, is_lab, main, normalise, read, refresh, text_of
+from tools.prose import computed_numbers, myst_syntax
+
+NOTEBOOKS = find_notebooks()
+CHAPTER = Path("book/trial.ipynb")
+LAB = Path("labs/trial.ipynb")
+
+ALT_TEXT = "Bank map: lanes 0 to 31 read 32 different banks."
+DRAWING_SOURCE = f"""\
+class Drawing:
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        svg = '<svg xmlns="http://www.w3.org/2000/svg"><text>32</text></svg>'
+        return {{"image/svg+xml": svg, "text/plain": {ALT_TEXT!r}}}"""
+
+
+def drawn(alt: str = ALT_TEXT, kind: str = "image/svg+xml") -> NotebookNode:
+    return new_output("display_data", {kind: "<svg><text>32</text></svg>", "text/plain": alt})
+
+
+def printed(text: str) -> NotebookNode:
+    return new_output("stream", name="stdout", text=text)
+
+
+def code(source: str, *outputs: NotebookNode, count: int | None = 1, tag: str = "") -> NotebookNode:
+    metadata = {"tags": tag.split()} if tag else {}
+    return new_code_cell(source, outputs=list(outputs), execution_count=count, metadata=metadata)
+
+
+def prose(source: str, tag: str = "") -> NotebookNode:
+    return new_markdown_cell(source, metadata={"tags": [tag]} if tag else {})
+
+
+def notebook(*cells: NotebookNode, path: Path = CHAPTER) -> NotebookNode:
+    return normalise(new_notebook(cells=list(cells)), path)
+
+
+def complaints(rule: rules.Rule, *cells: NotebookNode, path: Path = CHAPTER) -> str:
+    """What a rule says of a notebook of these cells; '' where it is content."""
+    return "\n".join(rule(notebook(*cells, path=path), path))
+
+
+@pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_obeys(path: Path, rule: rules.Rule) -> None:
+    found = list(rule(read(path), path.relative_to(ROOT)))
+    assert not found, "\n".join([rule.__doc__ or rule.__name__, *found])
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_file_is_in_normal_form(path: Path) -> None:
+    assert not refresh(path, execute=False, write=False), "Run: python -m tools.notebooks --no-run"
+
+
+# Each rule on a notebook that breaks it, and on one that keeps it.
+
+
+def test_a_clean_notebook_passes_every_rule() -> None:
+    clean = notebook(prose("# Banks"), code("drawing", drawn()), code("print(1)", printed("1\n"), count=2))
+    assert [found for rule in rules.RULES for found in rule(clean, CHAPTER)] == []
+
+
+@pytest.mark.parametrize("spoil", ["id", "metadata", "kernel", "output", "alt", "format"])
+def test_normal_form_is_checked(spoil: str) -> None:
+    spoilt = notebook(prose("# Banks"), code("drawing", drawn()))
+    if spoil == "id":
+        spoilt.cells[0].id = "b2a7c1d9"
+    elif spoil == "metadata":
+        spoilt.cells[1].metadata["execution"] = {"iopub.execute_input": "2026-01-01T00:00:00Z"}
+    elif spoil == "kernel":
+        spoilt.metadata.kernelspec = {"display_name": "my-env", "language": "python", "name": "my-env"}
+    elif spoil == "output":
+        spoilt.cells[1].outputs[0].metadata = {"needs_background": "light"}
+    elif spoil == "alt":
+        spoilt.cells[1].metadata.mystnb.image.alt = "A bank map."
+    else:
+        spoilt.metadata.language_info = {"name": "python", "version": "3.11.7"}
+    assert "not in normal form" in "".join(rules.is_normal(spoilt, CHAPTER))
+
+
+def test_cell_ids_must_differ() -> None:
+    twins = notebook(prose("# A"), prose("B"))
+    twins.cells[1].id = twins.cells[0].id
+    assert [*rules.is_normal(twins, CHAPTER)]
+
+
+def test_labs_open_on_a_gpu_in_colab_and_chapters_do_not() -> None:
+    assert notebook(prose("# Lab"), path=LAB).metadata.accelerator == "GPU"
+    assert "accelerator" not in notebook(prose("# Chapter")).metadata
+    assert [*rules.is_normal(notebook(prose("# Lab")), LAB)]
+
+
+def test_a_lab_is_told_by_its_own_folder() -> None:
+    assert is_lab(Path("labs/padding/padding.ipynb"))
+    assert not is_lab(Path("/home/ada/labs/lanewise/book/banks.ipynb"))
+
+
+@pytest.mark.parametrize("count", [None, 2])
+def test_a_cell_that_was_not_run_in_order_is_found(count: int | None) -> None:
+    found = complaints(rules.was_run_in_order, code("x = 1", count=count))
+    assert f"has execution count {count}, expected 1" in found
+
+
+@pytest.mark.parametrize("source", ["x", "print(x)", "x + 1", "access.lanes"])
+def test_a_missing_output_is_found(source: str) -> None:
+    assert "no output is stored" in complaints(rules.shows_its_values, code(source))
+    assert not complaints(rules.shows_its_values, code(source, printed("1")))
+
+
+@pytest.mark.parametrize("source", ["x = 1", "import lanewise", "assert x", "for x in y:\n    x", "f()"])
+def test_a_silent_cell_needs_no_output(source: str) -> None:
+    assert not complaints(rules.shows_its_values, code(source))
+
+
+def test_a_stored_error_needs_its_tag_and_the_tag_its_error() -> None:
+    error = new_output("error", ename="Error", evalue="no", traceback=["Error: no"])
+    assert "stores an error" in complaints(rules.raises_only_on_purpose, code("f()", error))
+    assert "stores no error" in complaints(rules.raises_only_on_purpose, code("f()", tag="raises-exception"))
+    assert not complaints(rules.raises_only_on_purpose, code("f()", error, tag="raises-exception"))
+
+
+def test_a_trailing_semicolon_is_found() -> None:
+    assert "semicolon" in complaints(rules.ends_no_cell_with_a_semicolon, code("draw();"))
+    assert not complaints(rules.ends_no_cell_with_a_semicolon, code("a = 1; b = 2"))
+
+
+@pytest.mark.parametrize("alt", ["", "<Figure size 640x480 with 1 Axes>", "A map.", "x" * 40])
+def test_a_figure_without_a_description_is_found(alt: str) -> None:
+    assert "describes its figure as" in complaints(rules.describes_its_figures, code("draw()", drawn(alt)))
+
+
+def test_a_figure_of_pixels_and_a_second_figure_are_found() -> None:
+    assert "Draw SVG" in complaints(rules.describes_its_figures, code("draw()", drawn(kind="image/png")))
+    assert "draws 2 figures" in complaints(rules.describes_its_figures, code("draw()", drawn(), drawn()))
+
+
+def test_a_page_whose_alternative_text_is_stale_is_found() -> None:
+    stale = notebook(code("drawing", drawn()))
+    assert not [*rules.describes_its_figures(stale, CHAPTER)]
+    stale.cells[0].outputs[0].data["text/plain"] = ALT_TEXT.replace("32", "31")
+    assert "not the figure's text" in "".join(rules.describes_its_figures(stale, CHAPTER))
+
+
+def test_an_output_kept_from_comparison_is_found() -> None:
+    rule = rules.compares_every_output
+    assert "nbval-skip" in complaints(rule, code("f()", tag="nbval-skip"))
+    assert "NBVAL_IGNORE_OUTPUT" in complaints(rule, code("# NBVAL_IGNORE_OUTPUT\nf()"))
+    assert "nbval-ignore-output" in complaints(rule, code("f()", tag="nbval-ignore-output"))
+    assert not complaints(rule, code("f()", tag="nbval-ignore-output times-gpu"))
+
+
+@pytest.mark.parametrize("text", ["<A object at 0x7f31c2a9d0>", "/home/ada/x.py", "site-packages/numpy"])
+def test_an_output_of_one_machine_is_found(text: str) -> None:
+    assert "differs elsewhere" in complaints(rules.repeats_anywhere, code("f()", printed(text)))
+
+
+def test_addresses_of_the_model_are_not_mistaken_for_a_machine() -> None:
+    assert not complaints(rules.repeats_anywhere, code("f()", printed("lane 3 reads 0x10a8, row/tmp, 1/2")))
+
+
+def test_a_long_cell_is_found_in_a_chapter_only() -> None:
+    long = code("\n".join(f"x{i} = {i}" for i in range(13)))
+    assert "has 13 lines, at most 12" in complaints(rules.keeps_cells_short, long)
+    assert not complaints(rules.keeps_cells_short, long, path=LAB)
+
+
+def test_a_number_typed_in_prose_is_found_unless_a_cell_beside_asserts_it() -> None:
+    sentence = prose("The column read costs 32 wavefronts.")
+    rule = rules.computes_its_numbers
+    assert "types '32 wavefronts'" in complaints(rule, sentence)
+    assert "types '32 wavefronts'" in complaints(rule, sentence, code("assert cost.wavefronts == 31"))
+    assert "types '32 wavefronts'" in complaints(rule, sentence, code("n = 32"))
+    assert not complaints(rule, sentence, code("assert cost.wavefronts == 32"))
+    assert not complaints(rule, code("assert cost.wavefronts == 32"), sentence)
+    assert not complaints(rule, prose("- 1 wavefront\n- 32 wavefronts", "predict"))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("A 32-way conflict.", ["32-way"]),
+        ("It needs two wavefronts.", ["two wavefronts"]),
+        ("A stride of 2 moves 8 distinct sectors.", ["8 distinct sectors"]),
+        ("Padding is 2x faster, or 2 × faster.", ["2x", "2 ×"]),
+        ("It reaches 3,271 GB/s, 78% of the copy.", ["3,271 GB/s", "78%"]),
+        ("It took 12.5 us, 62 cycles more.", ["12.5 us", "62 cycles"]),
+        ("## 1,048,576 load wavefronts", ["1,048,576 load wavefronts"]),
+        ("| pitch | cost |\n|---|---|\n| 33 | 2 wavefronts |", ["2 wavefronts"]),
+    ],
+)
+def test_numbers_with_computed_units_are_found(text: str, found: list[str]) -> None:
+    assert [number.text for number in computed_numbers(text)] == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A warp has 32 lanes; shared memory has 32 banks of 4 bytes each.",
+        "A 32x32 tile, a block of 32 × 8 threads, m16n8k16 and sm_90.",
+        "A bank serves one word per wavefront.",
+        "Does it cost 1 wavefront, or 32 wavefronts?",
+        'Some texts say "a 128-bit access takes 4 cycles".',
+        "> Rule of thumb: 4 cycles.",
+        "`cost.wavefronts == 32 wavefronts` and $32$ wavefronts",
+        "```python\n# 32 wavefronts\n```",
+        "See [the table](https://example.org/32-way).",
+    ],
+)
+def test_other_numbers_are_left_alone(text: str) -> None:
+    assert computed_numbers(text) == []
+
+
+@pytest.mark.parametrize("text", ["{term}`bank`", ":::{note}", "```{note} Why", "(label)=", "{{ version }}"])
+def test_myst_in_a_lab_is_found(text: str) -> None:
+    assert "Write CommonMark" in complaints(rules.reads_in_colab, prose(text), path=LAB)
+    assert not complaints(rules.reads_in_colab, prose(text))
+
+
+def test_common_mark_and_mathematics_are_not_mistaken_for_myst() -> None:
+    assert myst_syntax("# Title\n\n```python\nx = {1}\n```\n\n$x_{1}$, `{}`, **bold**, [link](x.md)") == []
+
+
+# Running, normalising, comparing.
+
+
+@pytest.fixture(scope="module")
+def trial(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A notebook that was written by hand and then run by the tool."""
+    path = tmp_path_factory.mktemp("course") / "book" / "trial.ipynb"
+    path.parent.mkdir()
+    sources = [DRAWING_SOURCE, "Drawing()", "print(31 + 1)"]
+    cells = [prose("# Trial  "), *(code(source, count=7) for source in sources)]
+    kernel = {"name": "my-env", "display_name": "my-env"}
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), str(path))
+    assert refresh(path)
+    return path
+
+
+def test_a_second_run_changes_nothing(trial: Path) -> None:
+    before = trial.read_bytes()
+    assert not refresh(trial)
+    assert trial.read_bytes() == before
+
+
+def test_the_run_stores_outputs_and_alternative_text(trial: Path) -> None:
+    result = read(trial)
+    assert [rule.__name__ for rule in rules.RULES if [*rule(result, CHAPTER)]] == []
+    assert [cell.id for cell in result.cells] == ["trial-000", "trial-001", "trial-002", "trial-003"]
+    assert result.cells[2].metadata.mystnb.image.alt == ALT_TEXT
+    assert result.cells[3].outputs[0].text == "32\n"
+
+
+def test_check_reports_without_writing(
+    trial: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--check", str(trial)]) == 0
+    stale = tmp_path / "trial.ipynb"
+    stale.write_text(trial.read_text().replace("trial-000", "other-000"))
+    before = stale.read_text()
+    assert main(["--check", str(stale)]) == 1
+    assert "not in normal form" in capsys.readouterr().out
+    assert stale.read_text() == before
+    assert main(["--no-run", str(stale)]) == 0
+    assert stale.read_text() == trial.read_text()
+
+
+def test_a_notebook_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["book/nowhere.ipynb"])
+    assert "book/nowhere.ipynb: no such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("position", "where", "old", "new", "passes"),
+    [
+        pytest.param(2, "image/svg+xml", ">32<", ">33<", True, id="bytes of a drawing"),
+        pytest.param(2, "text/plain", "to 31", "to 30", False, id="text of a drawing"),
+        pytest.param(3, "text", "32", "33", False, id="printed number"),
+    ],
+)
+def test_strict_comparison_sees_numbers_and_not_the_bytes_of_a_drawing(
+    trial: Path, tmp_path: Path, position: int, where: str, old: str, new: str, passes: bool
+) -> None:
+    """What `make test` passes to nbval lets a drawing's bytes differ and nothing else."""
+    changed = read(trial)
+    output = changed.cells[position].outputs[0]
+    texts = output if where == "text" else output.data
+    assert old in texts[where]
+    texts[where] = texts[where].replace(old, new)
+    (tmp_path / "trial.ipynb").write_text(text_of(changed))
+    assert run_nbval(tmp_path) == (0 if passes else 1)
+
+
+def run_nbval(folder: Path) -> int:
+    """The exit status of a comparison of the notebooks in `folder`, with the options of the Makefile."""
+    options = re.search(r"^NBVAL := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert options, "the Makefile has no line NBVAL := ..."
+    words = options[1].replace("tools/", f"{ROOT}/tools/").split()
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null", *words, "."]
+    return subprocess.run(command, cwd=folder, capture_output=True, timeout=120, check=False).returncode
