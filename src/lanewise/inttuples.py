@@ -1,4 +1,4 @@
-"""Nested tuples of ints, CuTe's `IntTuple`: shapes and strides of hierarchical layouts, like `((2, 4), 8)`."""
+"""Nested tuples of ints (CuTe's `IntTuple`): shapes and strides of hierarchical layouts."""
 
 import operator
 from collections.abc import Iterable, Iterator

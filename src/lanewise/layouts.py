@@ -8,7 +8,7 @@ A layout multiplies each coordinate by a stride and adds up. That is enough for 
     ((2,2),8):((1,16),2)       rows in pairs: a mode may itself be a tuple of modes
 
 Indices and strides count elements; bytes appear only where a name says so. Swizzles, which XOR and have no
-strides, live in `lanewise.swizzles` and share the interface `IndexMap`.
+strides, live in `lanewise.swizzles`; both are an `IndexMap`.
 
 Source of notation and algebra: CUTLASS documentation, "CuTe Layouts" and "CuTe Layout Algebra".
 """
@@ -17,81 +17,23 @@ from __future__ import annotations
 
 import ast
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from lanewise.errors import InvalidLayout
+from lanewise.indexmap import IndexMap, checked_coordinate
 from lanewise.inttuples import IntTuple, canonical, congruent, leaves, nested_like, notation
-
-Coordinate: TypeAlias = "int | tuple[int, ...]"
-
-
-class IndexMap(ABC):
-    """A function from tile coordinates to element indices: a `Layout`, or a swizzled tile.
-
-    Here is everything that a cost model or a search asks of a tile: where an element lies, whether two elements
-    collide, how many bytes the tile takes, and the code that computes the index in a kernel.
-    """
-
-    @abstractmethod
-    def __call__(self, *coordinate: Any) -> Any:
-        """Element index of a coordinate; NumPy arrays of coordinates give arrays of indices."""
-
-    @abstractmethod
-    def table(self) -> np.ndarray:
-        """All indices as an int64 array: `table()[row, col] == self(row, col)`."""
-
-    @property
-    @abstractmethod
-    def allocated_elems(self) -> int:
-        """Elements of the array that a kernel declares for this tile, padding of the last row included."""
-
-    @abstractmethod
-    def python(self, name: str = "tile_index") -> str:
-        """Source of a Python function that computes the index; numba compiles it as a device function too."""
-
-    def n_bytes(self, element_bytes: int) -> int:
-        """Bytes of shared memory that the tile takes, padding included."""
-        return self.allocated_elems * element_bytes
-
-    def collision(self) -> tuple[Coordinate, Coordinate, int] | None:
-        """Two coordinates that share an element, and its index; None if every element has its own place."""
-        table = self.table()
-        flat = table.ravel()
-        order = np.argsort(flat, kind="stable")
-        twins = np.flatnonzero(np.diff(flat[order]) == 0)
-        if not twins.size:
-            return None
-        first, second = int(order[twins[0]]), int(order[twins[0] + 1])
-        return _unravel(first, table.shape), _unravel(second, table.shape), int(flat[first])
-
-    @property
-    def is_injective(self) -> bool:
-        """True if no two coordinates share an element, so that what is written can be read back."""
-        return self.collision() is None
-
-    @property
-    def is_bijection(self) -> bool:
-        """True if the indices are exactly 0 .. n - 1: no collision and no gap."""
-        table = self.table()
-        return self.is_injective and int(table.max()) == table.size - 1
-
-    def coordinates_at(self, index: int) -> list[Coordinate]:
-        """The coordinates stored at an element index: none in padding, several where elements collide."""
-        table = self.table()
-        return [_unravel(int(flat), table.shape) for flat in np.flatnonzero(table == index)]
 
 
 @dataclass(frozen=True, repr=False)
 class Layout(IndexMap):
     """An affine map from coordinates to element indices: `index = sum of coordinate * stride`.
 
-    `shape` and `stride` are ints or equally nested tuples of ints; extents are at least 1, strides at least 0.
+    `shape` and `stride` are ints or equally nested tuples of ints; extents are 1 or more, strides 0 or more.
     Call it with one coordinate per mode, or with one linear index, which runs through the first mode fastest
     (colexicographic order, as in CuTe). A nested mode takes a tuple or, again, one linear index.
 
@@ -118,7 +60,7 @@ class Layout(IndexMap):
             )
         if min(leaves(stride)) < 0:
             raise InvalidLayout(
-                f"Layout: stride {self.stride} is negative somewhere; indices count from the start of the tile."
+                f"Layout: stride {self.stride} is negative somewhere; indices count from the tile's start."
                 " Use strides of 0 or more and reverse the coordinate before the call."
             )
         object.__setattr__(self, "shape", shape)
@@ -156,28 +98,16 @@ class Layout(IndexMap):
             strides = stride if isinstance(stride, tuple) else (stride,)
             if len(coordinate) != len(modes):
                 raise InvalidLayout(
-                    f"{self}: coordinate {coordinate} has {len(coordinate)} parts, the layout has {len(modes)}."
-                    " Give one per mode, or one linear index."
+                    f"{self}: coordinate {coordinate} has {len(coordinate)} parts, this layout"
+                    f" {len(modes)}. Give one per mode, or one linear index."
                 )
             return sum(self._index(*part) for part in zip(coordinate, modes, strides, strict=True))
-        linear = self._checked(coordinate, prod(leaves(shape)))
+        linear = checked_coordinate(self, coordinate, prod(leaves(shape)))
         index = np.zeros_like(linear)
         for extent, step in zip(leaves(shape), leaves(stride), strict=True):
             linear, digit = np.divmod(linear, extent)
             index = index + digit * step
         return index
-
-    def _checked(self, coordinate: Any, extent: int) -> np.ndarray:
-        values = np.asarray(coordinate)
-        if values.dtype.kind not in "iu":
-            raise InvalidLayout(f"{self}: coordinate {coordinate!r} is not an integer. Use // rather than /.")
-        outside = (values < 0) | (values >= extent)
-        if outside.any():
-            raise InvalidLayout(
-                f"{self}: coordinate {values[outside].flat[0]} is outside 0..{extent - 1}."
-                " Mask the lanes that fall off the tile, or make the tile larger."
-            )
-        return values.astype(np.int64)
 
     @property
     def size(self) -> int:
@@ -208,7 +138,7 @@ class Layout(IndexMap):
 
     @property
     def allocated_elems(self) -> int:
-        # The slowest mode owns its whole last step: float tile[32][33] has 32 * 33 elements, last pad included.
+        # The slowest mode owns its whole last step: float tile[32][33] has 32 * 33 elements, not 32 * 33 - 1.
         return max(self.cosize, *(extent * step for extent, step in self.leaves))
 
     def table(self) -> np.ndarray:
@@ -246,13 +176,14 @@ class Layout(IndexMap):
                 f" {self.size} elements. Shrink the inner layout, or use a larger outer one."
             )
         composed = _rebuild(inner, self._composed_mode)
-        # Fitting mode by mode is right only if the modes of `inner` do not carry into each other inside `self`.
+        # Fitting mode by mode is right only if the modes of `inner` do not carry into each other in `self`.
         wrong = np.argwhere(composed.table() != self(inner.table()))
         if wrong.size:
             where = tuple(int(c) for c in wrong[0])
             raise InvalidLayout(
                 f"Layout: no strides reproduce {self} after {inner}: coordinate {where} lands on"
-                f" {self(inner(*where))}, but its modes add up to {composed(*where)}. Work on the table() instead."
+                f" {self(inner(*where))}, but its modes add up to {composed(*where)}."
+                " Work on the table() instead."
             )
         return composed
 
@@ -278,24 +209,36 @@ class Layout(IndexMap):
         twins = self.collision()
         if twins:
             raise InvalidLayout(
-                f"Layout: {self} has no inverse: coordinates {twins[0]} and {twins[1]} share element {twins[2]}."
+                f"Layout: {self} has no inverse: {twins[0]} and {twins[1]} share element {twins[2]}."
                 " Give every mode of more than one element its own stride."
             )
         if self.cosize > self.size:
             unused = np.setdiff1d(np.arange(self.cosize), self.table())
             raise InvalidLayout(
-                f"Layout: {self} has no inverse: {len(unused)} of its {self.cosize} indices hold no element, the"
-                f" first is {unused[0]}. Use coordinates_at(index), which answers [] there."
+                f"Layout: {self} has no inverse: {len(unused)} of its {self.cosize} indices hold no element,"
+                f" the first is {unused[0]}. Use coordinates_at(index), which answers [] there."
             )
         fitted = _fit(np.argsort(self(np.arange(self.size))))
         # Strides that tile 0 .. n - 1 without overlap form a mixed-radix number system; so does the reverse.
         assert fitted is not None
         return _from_leaves(fitted)
 
+    def expression(self) -> str:
+        """The index as a Python expression of `row` and `col`; of `c0`, `c1`, .. unless there are two modes.
+
+        >>> padded(32, 32, 1).expression()
+        'row * 33 + col'
+        """
+        named = zip(self.coordinate_names, self.modes, strict=True)
+        return " + ".join(term for name, mode in named for term in _terms(name, mode)) or "0"
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Parameter names of the generated function: `row` and `col` for two modes."""
+        return ("row", "col") if self.rank == 2 else tuple(f"c{i}" for i in range(self.rank))
+
     def python(self, name: str = "tile_index") -> str:
-        names = ("row", "col") if self.rank == 2 else tuple(f"c{i}" for i in range(self.rank))
-        terms = [term for n, mode in zip(names, self.modes, strict=True) for term in _terms(n, mode)]
-        return f"def {name}({', '.join(names)}):\n    return {' + '.join(terms) or '0'}\n"
+        return f"def {name}({', '.join(self.coordinate_names)}):\n    return {self.expression()}\n"
 
     def __str__(self) -> str:
         return f"{notation(self.shape)}:{notation(self.stride)}"
@@ -373,11 +316,6 @@ def _strides_in_words(shape: IntTuple) -> str:
     return f"{n} stride{'s' if n > 1 else ''}{' nested in the same way' if nested else ''}"
 
 
-def _unravel(flat: int, shape: tuple[int, ...]) -> Coordinate:
-    parts = tuple(int(part) for part in np.unravel_index(flat, shape))
-    return parts[0] if len(parts) == 1 else parts
-
-
 def _from_leaves(pairs: Sequence[tuple[int, int]]) -> Layout:
     if not pairs:
         return Layout(1, 0)
@@ -394,8 +332,9 @@ def _rebuild(layout: Layout, replace: Callable[[int, int], Layout]) -> Layout:
 def _fit(values: np.ndarray) -> list[tuple[int, int]] | None:
     """The (extent, stride) pairs that produce `values`, which start at 0; None if no pairs do.
 
-    Written with as few modes as possible the answer is unique: the first extent is the length of the leading run
-    0, d, 2d, .., because a shorter one would merge with its successor. Peel that run off, go on with block starts.
+    Written with as few modes as possible the answer is unique: the first extent is the length of the leading
+    run 0, d, 2d, .., because a shorter one would merge with its successor. So peel that run off and continue
+    with the starts of the blocks.
     """
     fitted = []
     while len(values) > 1:

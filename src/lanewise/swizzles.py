@@ -1,0 +1,389 @@
+"""Tiles without padding and without conflicts: XOR swizzles and rotations.
+
+A swizzle moves elements inside the tile: it costs address arithmetic but no memory. Three forms are in use:
+
+    Swizzle<B,M,S>      CuTe: XOR some bits of the offset into lower bits             `Swizzle`
+    col ^ f(row)        by hand, in row and column                                    `xor_tile`
+    (col + row) % n     a rotation; works for widths that are no power of two         `rotation_tile`
+
+The tiles are `IndexMap`s: call them with (row, col). Offsets count what the kernel counts, elements or bytes;
+`Swizzle.in_units_of` converts. The fixed swizzles of TMA are in `lanewise.tma`.
+
+Source: CUTLASS, `cute::Swizzle` in include/cute/swizzle.hpp.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lanewise.errors import InvalidSwizzle
+from lanewise.indexmap import IndexMap, checked_coordinate
+from lanewise.layouts import Layout
+
+
+@dataclass(frozen=True, repr=False)
+class Swizzle:
+    """CuTe's `Swizzle<bits, base, shift>`: XOR `bits` bits of an offset into the bits `shift` places lower.
+
+    The lowest `base` bits stay, so runs of `2**base` offsets move together. `Swizzle<3,4,3>`, on byte offsets
+    the 128-byte mode of TMA, does this to an offset x:
+
+        bit    9    8    7    6    5    4    3    2    1    0
+        y =   x9   x8   x7   x6   x5   x4   x3   x2   x1   x0
+                            ^x9  ^x8  ^x7
+
+    A negative `shift` XORs upwards. The bits that are read never change (|shift| >= bits), so a swizzle is
+    its own inverse, and a permutation.
+
+    >>> swizzle = Swizzle(3, 4, 3)
+    >>> swizzle(128), swizzle(np.array([0, 144, 256])).tolist(), str(swizzle)
+    (144, [0, 128, 288], 'Swizzle<3,4,3>')
+
+    Raises `InvalidSwizzle` for parameters out of range and for offsets that are not integers of 0 or more.
+    """
+
+    bits: int
+    base: int
+    shift: int
+
+    def __post_init__(self) -> None:
+        for name in ("bits", "base", "shift"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise InvalidSwizzle(f"{self}: {name} is {value!r}. Use an int.")
+            object.__setattr__(self, name, int(value))
+        if self.bits < 0 or self.base < 0:
+            raise InvalidSwizzle(
+                f"{self}: bits and base count bits. Use 0 or more; only shift may be negative."
+            )
+        if abs(self.shift) < self.bits:
+            raise InvalidSwizzle(
+                f"{self}: with |shift| < bits it would change bits that it reads, and could not be undone."
+                f" Use a shift of at least {self.bits}, or fewer bits."
+            )
+
+    @classmethod
+    def from_string(cls, text: str) -> Swizzle:
+        """Read `"Swizzle<3,4,3>"`, with or without the word."""
+        match = re.fullmatch(r"\s*(?:Swizzle\s*)?<?\s*(\d+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*>?\s*", text)
+        if not match:
+            raise InvalidSwizzle(f"Swizzle: cannot read {text!r}. Write bits, base, shift: 'Swizzle<3,4,3>'.")
+        return cls(*map(int, match.groups()))
+
+    @classmethod
+    def from_map(cls, moved: Any) -> Swizzle:
+        """Find the swizzle that sends offset `i` to `moved[i]`, for example from a tile read back from a GPU.
+
+        >>> Swizzle.from_map([0, 1, 2, 3, 5, 4, 7, 6])
+        Swizzle(1, 0, 2)
+
+        Raises `InvalidSwizzle` if no swizzle does; the first offset that contradicts is named.
+        """
+        values = np.asarray(moved)
+        if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
+            raise InvalidSwizzle(f"Swizzle: from_map needs a row of integers, got {moved!r}.")
+        # A swizzle is linear over XOR, so the images of 1, 2, 4, .. tell all: the bits that move are read.
+        powers = 1 << np.arange((len(values) - 1).bit_length())
+        flips = values[powers] ^ powers
+        read = np.flatnonzero(flips)
+        found = cls(0, 0, 0)
+        if read.size:
+            first, flipped = int(read[0]), int(flips[read[0]]).bit_length() - 1
+            if abs(first - flipped) >= read.size:
+                found = cls(read.size, min(first, flipped), first - flipped)
+        wrong = np.flatnonzero(found(np.arange(len(values))) != values)
+        if wrong.size:
+            raise InvalidSwizzle(
+                f"Swizzle: no Swizzle<B,M,S> makes this map of {len(values)} offsets: {found}, read off the"
+                f" powers of two, fails at offset {wrong[0]}. Check that the base address is aligned."
+            )
+        return found
+
+    def __call__(self, offset: Any) -> Any:
+        x = np.asarray(offset)
+        if x.dtype.kind not in "iu" or (x < 0).any():
+            raise InvalidSwizzle(
+                f"{self}: offset {offset!r} is not an integer of 0 or more. Use // rather than /."
+            )
+        x = x.astype(np.int64)
+        read = x & self.mask_read
+        y = x ^ (read >> self.shift if self.shift >= 0 else read << -self.shift)
+        return int(y) if y.ndim == 0 else y
+
+    @property
+    def mask_read(self) -> int:
+        """The bits whose values decide, as a mask (CuTe: yyy)."""
+        return ((1 << self.bits) - 1) << (self.base + max(self.shift, 0))
+
+    @property
+    def mask_changed(self) -> int:
+        """The bits that may flip, as a mask (CuTe: zzz)."""
+        return ((1 << self.bits) - 1) << (self.base + max(-self.shift, 0))
+
+    @property
+    def bits_read(self) -> tuple[int, ...]:
+        """The numbers of the bits whose values decide, lowest first."""
+        return _bit_numbers(self.mask_read)
+
+    @property
+    def bits_changed(self) -> tuple[int, ...]:
+        """The numbers of the bits that may flip, lowest first: `bits_read[i]` flips `bits_changed[i]`."""
+        return _bit_numbers(self.mask_changed)
+
+    @property
+    def period(self) -> int:
+        """Offsets after which the pattern repeats: a tile that counts from its start begins at a multiple."""
+        return 1 << (self.mask_read | self.mask_changed).bit_length()
+
+    def in_units_of(self, unit_bytes: int, was: int = 1) -> Swizzle:
+        """The same movement of data with offsets counted in units of `unit_bytes` instead of `was` bytes.
+
+        >>> print(Swizzle(3, 4, 3).in_units_of(2), Swizzle(3, 3, 3).in_units_of(1, was=2))
+        Swizzle<3,3,3> Swizzle<3,4,3>
+
+        Raises `InvalidSwizzle` if the swizzle moves pieces smaller than the new unit.
+        """
+        base = self.base + log2("was", was) - log2("unit_bytes", unit_bytes)
+        if base < 0 and self.bits:
+            raise InvalidSwizzle(
+                f"{self} moves pieces of {was << self.base} bytes, which tears units of {unit_bytes} bytes."
+                f" Use a base of at least {self.base - base}, or smaller units."
+            )
+        return Swizzle(self.bits, max(base, 0), self.shift)
+
+    def compose(self, layout: Layout) -> SwizzledTile:
+        """Place a tile by `layout`, then swizzle: CuTe's `composition(Swizzle, Layout)`."""
+        return SwizzledTile(self, layout)
+
+    def picture(self) -> str:
+        """Draw which bit of the offset flips which, as in the docstring of the class.
+
+        >>> print(Swizzle(1, 0, 2).picture())
+        Swizzle<1,0,2>: bit 2 flips bit 0
+        bit    2    1    0
+        y =   x2   x1   x0
+                       ^x2
+        """
+        flips = dict(zip(self.bits_changed, self.bits_read, strict=True))
+        bits = range(max(self.period.bit_length() - 1, self.base, 1) - 1, -1, -1)
+        rows = [
+            ["bit", *(f"{bit}" for bit in bits)],
+            ["y =", *(f"x{bit}" for bit in bits)],
+            ["", *(f"^x{flips[bit]}" if bit in flips else "" for bit in bits)],
+        ]
+        lines = [f"{label:<3}" + "".join(f"{cell:>5}" for cell in cells) for label, *cells in rows]
+        return "\n".join([f"{self}: {self._in_words()}", *lines]).rstrip()
+
+    def _in_words(self) -> str:
+        if not self.bits:
+            return "nothing moves"
+        read, changed = self.bits_read, self.bits_changed
+        if self.bits == 1:
+            return f"bit {read[0]} flips bit {changed[0]}"
+        return f"bits {read[0]}..{read[-1]} flip bits {changed[0]}..{changed[-1]}"
+
+    def __str__(self) -> str:
+        return f"Swizzle<{self.bits},{self.base},{self.shift}>"
+
+    def __repr__(self) -> str:
+        return f"Swizzle({self.bits}, {self.base}, {self.shift})"
+
+
+@dataclass(frozen=True)
+class SwizzledTile(IndexMap):
+    """A layout followed by a swizzle of its indices; both count elements.
+
+    >>> from lanewise.layouts import row_major
+    >>> tile = Swizzle(2, 3, 3).compose(row_major((64, 32)))
+    >>> tile(2, 0), str(tile)
+    (72, 'Swizzle<2,3,3> o (64,32):(32,1)')
+    """
+
+    swizzle: Swizzle
+    layout: Layout
+
+    def __call__(self, *coordinate: Any) -> Any:
+        return self.swizzle(self.layout(*coordinate))
+
+    def table(self) -> np.ndarray:
+        return np.asarray(self.swizzle(self.layout.table()))
+
+    @property
+    def allocated_elems(self) -> int:
+        return self.layout.allocated_elems
+
+    def python(self, name: str = "tile_index") -> str:
+        shift = self.swizzle.shift
+        towards = f">> {shift}" if shift >= 0 else f"<< {-shift}"
+        return (
+            f"def {name}({', '.join(self.layout.coordinate_names)}):\n"
+            f"    offset = {self.layout.expression()}\n"
+            f"    return offset ^ ((offset & 0x{self.swizzle.mask_read:x}) {towards})\n"
+        )
+
+    def __str__(self) -> str:
+        return f"{self.swizzle} o {self.layout}"
+
+
+class _RowwiseTile(IndexMap):
+    """A dense row-major tile whose columns are permuted within each row."""
+
+    rows: int
+    cols: int
+
+    @abstractmethod
+    def column(self, row: Any, col: Any) -> Any:
+        """The column that (row, col) is moved to."""
+
+    @abstractmethod
+    def column_expression(self) -> str:
+        """The same as a Python expression of `row` and `col`."""
+
+    def __call__(self, *coordinate: Any) -> Any:
+        row, col = coordinate
+        row = checked_coordinate(self, row, self.rows)
+        col = checked_coordinate(self, col, self.cols)
+        index = row * self.cols + self.column(row, col)
+        return int(index) if np.ndim(index) == 0 else index
+
+    def table(self) -> np.ndarray:
+        return np.asarray(self(*np.ix_(np.arange(self.rows), np.arange(self.cols))))
+
+    @property
+    def allocated_elems(self) -> int:
+        return self.rows * self.cols
+
+    def python(self, name: str = "tile_index") -> str:
+        return f"def {name}(row, col):\n    return row * {self.cols} + {self.column_expression()}\n"
+
+    def __str__(self) -> str:
+        return f"{self.rows}x{self.cols} tile with {self.column_expression()}"
+
+
+@dataclass(frozen=True)
+class XorTile(_RowwiseTile):
+    """A row-major tile with the column XORed: `col ^ (((row >> row_shift) & mask) << shift)`.
+
+    The class also holds broken ones, to show why they are; `xor_tile` refuses those.
+
+    >>> XorTile(32, 24, mask=7, shift=2).defect()
+    '(2, 16) and (3, 12) both land on element 72'
+    """
+
+    rows: int
+    cols: int
+    mask: int
+    shift: int = 0
+    row_shift: int = 0
+
+    def column(self, row: Any, col: Any) -> Any:
+        return col ^ (((row >> self.row_shift) & self.mask) << self.shift)
+
+    def column_expression(self) -> str:
+        row = f"((row >> {self.row_shift}) & {self.mask})" if self.row_shift else f"(row & {self.mask})"
+        return f"(col ^ ({row} << {self.shift}))" if self.shift else f"(col ^ {row})"
+
+    def as_swizzle(self) -> Swizzle:
+        """The `Swizzle<B,M,S>` on element offsets that does the same to a tile of this width.
+
+        >>> xor_tile(64, 32, mask=3, shift=3, row_shift=1).as_swizzle()
+        Swizzle(2, 3, 3)
+
+        Raises `InvalidSwizzle` if the width is no power of two, or the mask no run of low bits that fits it.
+        """
+        bits, width = self.mask.bit_length(), self.cols.bit_length() - 1
+        if self.cols != 1 << width or self.mask != (1 << bits) - 1 or bits + self.shift > width:
+            raise InvalidSwizzle(
+                f"{self}: no Swizzle<B,M,S> does this. It takes a power of two as width, a mask of B low"
+                " bits, and a shift that keeps them inside the row."
+            )
+        return Swizzle(bits, self.shift, width + self.row_shift - self.shift)
+
+
+@dataclass(frozen=True)
+class RotationTile(_RowwiseTile):
+    """A row-major tile with row `r` rotated by `r // rows_per_step` pieces of `unit` columns.
+
+    >>> RotationTile(32, 32)(1, np.array([0, 1, 31])).tolist()
+    [33, 34, 32]
+    """
+
+    rows: int
+    cols: int
+    unit: int = 1
+    rows_per_step: int = 1
+
+    def column(self, row: Any, col: Any) -> Any:
+        return (col + row // self.rows_per_step * self.unit) % self.cols
+
+    def column_expression(self) -> str:
+        row = f"row // {self.rows_per_step}" if self.rows_per_step > 1 else "row"
+        return f"(col + {f'{row} * {self.unit}' if self.unit > 1 else row}) % {self.cols}"
+
+
+def xor_tile(rows: int, cols: int, mask: int | None = None, shift: int = 0, row_shift: int = 0) -> XorTile:
+    """A row-major tile with element (row, col) at column `col ^ (((row >> row_shift) & mask) << shift)`.
+
+    Without `mask` the XOR takes as many bits of the row as the width allows: `col ^ row` for a 32x32 tile.
+
+    >>> xor_tile(32, 32)(3, 5)
+    102
+
+    Raises `InvalidSwizzle`, with two elements that collide, if the width cannot take the XOR.
+    """
+    largest_power_of_two_in_cols = cols & -cols
+    if mask is None:
+        mask = max((largest_power_of_two_in_cols >> shift) - 1, 0)
+    if rows < 1 or cols < 1 or min(mask, shift, row_shift) < 0:
+        raise InvalidSwizzle(
+            f"xor_tile: got rows={rows}, cols={cols}, mask={mask}, shift={shift}, row_shift={row_shift}."
+            " Use rows and cols of 1 or more, the others of 0 or more."
+        )
+    tile = XorTile(rows, cols, mask, shift, row_shift)
+    defect = tile.defect()
+    if defect:
+        reach = 1 << (mask << shift).bit_length()
+        raise InvalidSwizzle(
+            f"xor_tile: {tile}: {defect}. The XOR shuffles groups of {reach} columns, so the width must be a"
+            f" multiple of {reach}: narrow the mask, widen the row, or use rotation_tile."
+        )
+    return tile
+
+
+def rotation_tile(rows: int, cols: int, unit: int = 1, rows_per_step: int = 1) -> RotationTile:
+    """A row-major tile with row `r` rotated by `r // rows_per_step` pieces of `unit` columns.
+
+    That permutes rows of any width. For vector accesses let `unit` be the elements of one access.
+
+    >>> rotation_tile(32, 32)(3, 31)
+    98
+
+    Raises `InvalidSwizzle` if `unit` does not divide the width, which would tear a piece in two.
+    """
+    if min(rows, cols, unit, rows_per_step) < 1:
+        raise InvalidSwizzle(
+            f"rotation_tile: got rows={rows}, cols={cols}, unit={unit}, rows_per_step={rows_per_step}."
+            " Use 1 or more for each."
+        )
+    if cols % unit:
+        raise InvalidSwizzle(
+            f"rotation_tile: pieces of {unit} columns do not divide a row of {cols}; the one that wraps"
+            " around would be torn. Use a unit that divides the width."
+        )
+    return RotationTile(rows, cols, unit, rows_per_step)
+
+
+def _bit_numbers(mask: int) -> tuple[int, ...]:
+    return tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
+
+
+def log2(name: str, n_bytes: int) -> int:
+    """The exponent of a power of two; `InvalidSwizzle` that names the quantity for any other number."""
+    if n_bytes < 1 or n_bytes & (n_bytes - 1):
+        raise InvalidSwizzle(f"Swizzle: {name} is {n_bytes} bytes. Swizzles move bits; use a power of two.")
+    return n_bytes.bit_length() - 1
