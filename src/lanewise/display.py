@@ -1,0 +1,101 @@
+"""What a page shows besides figures: tables and sentences whose numbers come from a computation.
+
+A number that a cell has computed reaches the page through `table` or `say`, never through the author's
+keyboard. Both show as Markdown in a notebook and as plain text elsewhere.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Number
+
+from lanewise.errors import Error
+
+
+class InvalidTable(Error):
+    """Rows that do not make a table."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under headers; `numeric` says which columns are set to the right."""
+
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: tuple[bool, ...]
+
+    def _repr_markdown_(self) -> str:
+        rule = ["---:" if number else ":---" for number in self.numeric]
+        escaped = [[cell.replace("|", "\\|") for cell in row] for row in (self.headers, *self.rows)]
+        lines = [escaped[0], rule, *escaped[1:]]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+    def __repr__(self) -> str:
+        table = (self.headers, *self.rows)
+        widths = [max(len(row[column]) for row in table) for column in range(len(self.headers))]
+        return "\n".join(
+            "  ".join(
+                cell.rjust(width) if number else cell.ljust(width)
+                for cell, width, number in zip(row, widths, self.numeric, strict=True)
+            ).rstrip()
+            for row in table
+        )
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Markdown text that states what a cell has computed."""
+
+    markdown: str
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown
+
+    def __repr__(self) -> str:
+        return self.markdown
+
+
+def table(rows: Iterable[Mapping[str, object]]) -> Table:
+    """Make a table of rows that map each header to a value.
+
+    Integers get thousands separators, True and False become yes and no, None an empty cell; give other
+    numbers as text in the form they should have.
+
+    >>> table([{"read": "`s[lane]`", "wavefronts": 1}, {"read": "`s[32 * lane]`", "wavefronts": 1024}])
+    read             wavefronts
+    `s[lane]`                 1
+    `s[32 * lane]`        1,024
+
+    Raises `InvalidTable` if there is no row, or rows differ in their headers.
+    """
+    records = list(rows)
+    if not records:
+        raise InvalidTable("table: got no rows; a table needs at least one.")
+    headers = tuple(records[0])
+    for number, record in enumerate(records):
+        if tuple(record) != headers:
+            raise InvalidTable(
+                f"table: row {number} has headers {tuple(record)}, row 0 has {headers}. Make them equal."
+            )
+    numeric = tuple(all(_is_number(record[header]) for record in records) for header in headers)
+    return Table(
+        headers, tuple(tuple(_cell(record[header]) for header in headers) for record in records), numeric
+    )
+
+
+def say(markdown: str) -> Sentence:
+    """Show a sentence, usually an f-string around computed values, as Markdown."""
+    return Sentence(markdown)
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, Number) and not isinstance(value, bool))
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Number) and hasattr(value, "__index__"):
+        return f"{int(value.__index__()):,}"
+    return str(value)

@@ -1,0 +1,39 @@
+"""Tables and sentences of a page."""
+
+import numpy as np
+import pytest
+
+from lanewise.display import InvalidTable, say, table
+
+ROWS = [
+    {"read": "`a|b`", "wavefronts": 1, "excess": np.int64(0), "fused": True, "note": None},
+    {"read": "x", "wavefronts": 1024, "excess": None, "fused": False, "note": "32-way"},
+]
+
+
+def test_markdown_has_a_rule_escapes_bars_and_sets_numbers_to_the_right() -> None:
+    assert table(ROWS)._repr_markdown_().splitlines() == [
+        "| read | wavefronts | excess | fused | note |",
+        "| :--- | ---: | ---: | :--- | :--- |",
+        "| `a\\|b` | 1 | 0 | yes |  |",
+        "| x | 1,024 |  | no | 32-way |",
+    ]
+
+
+def test_plain_text_is_aligned() -> None:
+    assert repr(table(ROWS)).splitlines() == [
+        "read   wavefronts  excess  fused  note",
+        "`a|b`           1       0  yes",
+        "x           1,024          no     32-way",
+    ]
+
+
+def test_sentence_shows_as_it_is() -> None:
+    assert say("**32** wavefronts")._repr_markdown_() == repr(say("**32** wavefronts")) == "**32** wavefronts"
+
+
+def test_bad_rows_are_refused() -> None:
+    with pytest.raises(InvalidTable, match="got no rows"):
+        table([])
+    with pytest.raises(InvalidTable, match=r"row 1 has headers \('b',\), row 0 has \('a',\)"):
+        table([{"a": 1}, {"b": 1}])
