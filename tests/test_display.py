@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lanewise.display import InvalidTable, say, table
+from lanewise.display import InvalidTable, say, source, table
 
 ROWS = [
     {"read": "`a|b`", "wavefronts": 1, "excess": np.int64(0), "fused": True, "note": None},
@@ -37,3 +37,12 @@ def test_bad_rows_are_refused() -> None:
         table([])
     with pytest.raises(InvalidTable, match=r"row 1 has headers \('b',\), row 0 has \('a',\)"):
         table([{"a": 1}, {"b": 1}])
+
+
+def test_source_of_a_kernel_is_its_own_text() -> None:
+    class Dispatcher:
+        py_func = staticmethod(test_sentence_shows_as_it_is)
+
+    shown = source(Dispatcher())._repr_markdown_()  # type: ignore[arg-type]
+    assert shown.startswith("```python\ndef test_sentence_shows_as_it_is() -> None:\n    assert say(")
+    assert shown.endswith("\n```")

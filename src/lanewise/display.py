@@ -1,10 +1,12 @@
-"""What a page shows besides figures: tables and sentences whose numbers come from a computation.
+"""What a page shows besides figures: kernels, and tables and sentences whose numbers come from a computation.
 
 A number that a cell has computed reaches the page through `table` or `say`, never through the author's
-keyboard. Both show as Markdown in a notebook and as plain text elsewhere.
+keyboard. All show as Markdown in a notebook and as plain text elsewhere.
 """
 
-from collections.abc import Iterable, Mapping
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Number
 
@@ -85,6 +87,12 @@ def table(rows: Iterable[Mapping[str, object]]) -> Table:
 def say(markdown: str) -> Sentence:
     """Show a sentence, usually an f-string around computed values, as Markdown."""
     return Sentence(markdown)
+
+
+def source(kernel: Callable) -> Sentence:
+    """Show the source of a kernel or function as it stands in its file."""
+    function = getattr(kernel, "py_func", kernel)
+    return Sentence(f"```python\n{textwrap.dedent(inspect.getsource(function)).rstrip()}\n```")
 
 
 def _is_number(value: object) -> bool:

@@ -1,0 +1,111 @@
+"""Shared-memory banks: one warp fills an array and reads it back in one pattern.
+
+Menu, each with what lane `l` reads: `read_own` (word l), `read_stride` (word stride * l), `read_first` (word
+0), `read_pair` (word l & 1), `read_column` and `read_diagonal` (of a 32 x 32 tile), `store_first` (all lanes
+store to word 0), `store_stride` (lane l stores to word stride * l).
+
+Launch every kernel with one block of 32 threads. Word `i` of the array holds the value `i`, so what a lane
+reads names the word it came from. References: `reference_stride`, `reference_tile`.
+"""
+
+import numpy as np
+from numba import cuda, float32
+
+LANES = 32
+WORDS = 32 * 33  # enough for strides up to 33
+
+
+def reference_stride(stride: int) -> np.ndarray:
+    """What 32 lanes read from words `stride` apart: 32 float32."""
+    return (stride * np.arange(LANES)).astype(np.float32)
+
+
+def reference_tile(row_step: int, col_step: int) -> np.ndarray:
+    """What 32 lanes read from `tile[row_step * lane, col_step * lane]` of a 32 x 32 tile: 32 float32."""
+    return reference_stride(LANES * row_step + col_step)
+
+
+@cuda.jit
+def read_own(dst):
+    """The baseline: each lane reads a word of its own, next to its neighbour's."""
+    s = cuda.shared.array(WORDS, float32)
+    lane = cuda.threadIdx.x
+    for i in range(lane, WORDS, LANES):
+        s[i] = i
+    cuda.syncthreads()  # every word is written before a lane reads what another wrote
+    dst[lane] = s[lane]
+
+
+@cuda.jit
+def read_stride(dst, stride):
+    """Changed: the words lie `stride` apart."""
+    s = cuda.shared.array(WORDS, float32)
+    lane = cuda.threadIdx.x
+    for i in range(lane, WORDS, LANES):
+        s[i] = i
+    cuda.syncthreads()  # every word is written before a lane reads what another wrote
+    dst[lane] = s[stride * lane]
+
+
+@cuda.jit
+def read_first(dst):
+    """Changed: all lanes read one word, a broadcast."""
+    s = cuda.shared.array(WORDS, float32)
+    lane = cuda.threadIdx.x
+    for i in range(lane, WORDS, LANES):
+        s[i] = i
+    cuda.syncthreads()  # every word is written before a lane reads what another wrote
+    dst[lane] = s[0]
+
+
+@cuda.jit
+def read_pair(dst):
+    """Changed: two words, each for every other lane, a multicast."""
+    s = cuda.shared.array(WORDS, float32)
+    lane = cuda.threadIdx.x
+    for i in range(lane, WORDS, LANES):
+        s[i] = i
+    cuda.syncthreads()  # every word is written before a lane reads what another wrote
+    dst[lane] = s[lane & 1]
+
+
+@cuda.jit
+def read_column(dst):
+    """Changed: the array is a tile of 32 rows, and the warp reads its first column."""
+    tile = cuda.shared.array((LANES, LANES), float32)
+    lane = cuda.threadIdx.x
+    for row in range(LANES):
+        tile[row, lane] = LANES * row + lane
+    cuda.syncthreads()  # every row is written before a lane reads across rows
+    dst[lane] = tile[lane, 0]
+
+
+@cuda.jit
+def read_diagonal(dst):
+    """Changed: the warp reads the diagonal."""
+    tile = cuda.shared.array((LANES, LANES), float32)
+    lane = cuda.threadIdx.x
+    for row in range(LANES):
+        tile[row, lane] = LANES * row + lane
+    cuda.syncthreads()  # every row is written before a lane reads across rows
+    dst[lane] = tile[lane, lane]
+
+
+@cuda.jit
+def store_first(dst):
+    """All lanes store to one word: one pass, and one value survives. Which one is not defined."""
+    s = cuda.shared.array(WORDS, float32)
+    lane = cuda.threadIdx.x
+    s[0] = lane
+    cuda.syncthreads()  # the store is done before anyone reads
+    dst[lane] = s[0]
+
+
+@cuda.jit
+def store_stride(dst, stride):
+    """Changed: each lane stores to a word of its own, `stride` from its neighbour's."""
+    s = cuda.shared.array(WORDS, float32)
+    lane = cuda.threadIdx.x
+    s[stride * lane] = lane
+    cuda.syncthreads()  # the store is done before anyone reads
+    dst[lane] = s[stride * lane]
