@@ -15,7 +15,6 @@ PARALLEL := -n auto --dist loadscope
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-sanitize-with=tools/nbval.cfg
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Kernels that listen on the loopback address warn that they do; every local Jupyter kernel does.
 
 .PHONY: help venv book test lint lab bench gpu notebooks clean
 
@@ -39,7 +38,9 @@ $(INSTALLED): requirements.txt pyproject.toml
 	$(BIN)/pip install --quiet --requirement requirements.txt
 	@touch $@
 
+# From nothing each time: an incremental build keeps removed pages, and style sheets that have changed since.
 book: $(INSTALLED)
+	@rm -rf _build
 	$(BIN)/jupyter-book build . -W -n --keep-going --quiet
 	@echo "The book is built. Open $(CURDIR)/_build/html/index.html"
 

@@ -1,11 +1,10 @@
 """What every test may ask for; a marked test whose need is not met is skipped, and says why."""
 
-import shutil
 from functools import cache
 
 import pytest
 
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+from tools.site import CHROMIUM_NAMES, find_chromium
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,8 +29,3 @@ def missing_gpu() -> str:
 def missing_browser() -> str:
     """Why tests marked browser cannot run; '' where they can."""
     return "" if find_chromium() else f"no Chromium is installed (looked for {', '.join(CHROMIUM_NAMES)})"
-
-
-def find_chromium() -> str | None:
-    """The path of an installed Chromium."""
-    return next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)

@@ -20,6 +20,7 @@ from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -149,7 +150,11 @@ def main(arguments: list[str] | None = None) -> int:
     execute = not (options.no_run or options.check)
     n_changed = 0
     for path in options.notebooks or find_notebooks():
-        changed = refresh(path.resolve(), execute=execute, write=not options.check)
+        try:
+            changed = refresh(path.resolve(), execute=execute, write=not options.check)
+        except CellExecutionError as error:
+            print(f"{path}: left as it was, since a cell failed.\n{error}", file=sys.stderr)
+            return 1
         n_changed += changed
         verdict = ("not in normal form" if options.check else "rewritten") if changed else "unchanged"
         print(f"{path}: {verdict}")
