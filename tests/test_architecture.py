@@ -20,13 +20,14 @@ LAYOUT = "errors text indexmap inttuples layouts swizzles tma fragments"
 MAY_IMPORT: dict[str, tuple[str, str]] = {
     "errors": ("", ""),
     "text": ("", ""),
+    "display": ("errors text", ""),
     # One warp instruction as data, and what it costs.
     "machine": ("errors text", ""),
     "instructions": ("errors text machine", ""),
     "access": ("errors text machine instructions", "numpy"),
     "memory": (ACCESS, "numpy numba"),
     # Where the elements of a tile lie.
-    "inttuples": ("errors", ""),
+    "inttuples": ("errors text", ""),
     "indexmap": ("errors text", "numpy"),
     "layouts": ("errors text indexmap inttuples", "numpy"),
     "swizzles": ("errors text indexmap inttuples layouts", "numpy"),
@@ -39,13 +40,14 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
     "trace": (f"{ACCESS} memory", "numpy"),
     "lowering": (f"{ACCESS} memory trace", "numpy numba"),
     "records": ("errors text", ""),
+    "validation": (f"{ACCESS} memory records", "numpy"),
     "measure": ("errors text machine records kernels", "numpy numba"),
     "counters": ("errors text machine records kernels", "numpy numba"),
     # What people see.
     "figures": (f"{ACCESS} memory {LAYOUT} records", "numpy matplotlib"),
     "checks": (f"{ACCESS} memory trace", "numpy"),
     "grading": ("errors text memory trace checks records", "numpy nbformat"),
-    "__init__": (f"{ACCESS} memory {LAYOUT} search trace checks records", ""),
+    "__init__": (f"{ACCESS} memory {LAYOUT} search trace checks records display figures", ""),
     "__main__": ("*", "numpy"),
 }
 

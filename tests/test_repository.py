@@ -217,7 +217,7 @@ def book_with_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert len(address_line.findall(config)) == 1
     (copy / "_config.yml").write_text(address_line.sub("  url: https://github.com/OWNER/NAME", config))
     jupyter_book = Path(sys.executable).with_name("jupyter-book")
-    command = [jupyter_book, "build", ".", "-W", "-n", "--keep-going", "--quiet"]
+    command = [str(jupyter_book), "build", ".", "-W", "-n", "--keep-going", "--quiet"]
     result = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=300, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     return copy / "_build" / "html"
