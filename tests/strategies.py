@@ -4,6 +4,9 @@ from hypothesis import strategies as st
 
 from lanewise.access import FULL_MASK, WarpAccess
 from lanewise.instructions import instruction
+from lanewise.inttuples import IntTuple, leaves, nested_like
+from lanewise.layouts import Layout
+from lanewise.swizzles import Swizzle
 
 
 @st.composite
@@ -41,3 +44,47 @@ def _paired() -> st.SearchStrategy[list[int]]:
 
 def _scattered() -> st.SearchStrategy[list[int]]:
     return st.lists(st.integers(0, 300), min_size=32, max_size=32)
+
+
+# Layouts and swizzles
+
+
+@st.composite
+def shapes(draw: st.DrawFn, max_extent: int = 4) -> IntTuple:
+    """Nested shapes of up to four leaves."""
+    leaf = st.integers(1, max_extent)
+    mode = st.one_of(leaf, st.tuples(leaf, leaf))
+    return draw(st.one_of(leaf, st.tuples(mode, mode), st.tuples(leaf, leaf, leaf)))
+
+
+@st.composite
+def dense_layouts(draw: st.DrawFn, max_extent: int = 4) -> Layout:
+    """Bijections onto 0 .. size - 1: the leaves in any order of speed, row-major and column-major among them."""
+    shape = draw(shapes(max_extent))
+    extents = list(leaves(shape))
+    steps, step = [0] * len(extents), 1
+    for position in draw(st.permutations(range(len(extents)))):
+        steps[position] = step
+        step *= extents[position]
+    return Layout(shape, nested_like(shape, steps))
+
+
+@st.composite
+def layouts(draw: st.DrawFn, max_extent: int = 4, max_stride: int = 40) -> Layout:
+    """Any layout: dense, padded, overlapping, or repeating itself through a stride of 0."""
+    if draw(st.booleans()):
+        return draw(dense_layouts(max_extent))
+    shape = draw(shapes(max_extent))
+    n = len(list(leaves(shape)))
+    return Layout(
+        shape, nested_like(shape, draw(st.lists(st.integers(0, max_stride), min_size=n, max_size=n)))
+    )
+
+
+@st.composite
+def swizzles(draw: st.DrawFn, max_bit: int = 12) -> Swizzle:
+    """Every `Swizzle<B,M,S>` whose bits lie below `max_bit`, upward shifts and the identity included."""
+    bits = draw(st.integers(0, max_bit // 2))
+    distance = draw(st.integers(bits, max_bit - bits))
+    base = draw(st.integers(0, max_bit - bits - distance))
+    return Swizzle(bits, base, draw(st.sampled_from([distance, -distance])))

@@ -76,7 +76,7 @@ class Layout(IndexMap):
             )
         try:
             shape, stride = (ast.literal_eval(part.strip()) for part in parts)
-        except (SyntaxError, TypeError):  # "(4,8" and "4(8)"
+        except (SyntaxError, ValueError):  # "(4,8" and "4(8)"
             raise InvalidLayout(
                 f"Layout: parentheses or commas of {text!r} do not match. Try '(4,8):(8,1)'."
             ) from None
@@ -177,12 +177,12 @@ class Layout(IndexMap):
             )
         composed = _rebuild(inner, self._composed_mode)
         # Fitting mode by mode is right only if the modes of `inner` do not carry into each other in `self`.
-        wrong = np.argwhere(composed.table() != self(inner.table()))
+        linear = np.arange(inner.size)
+        wrong = np.flatnonzero(composed(linear) != self(inner(linear)))
         if wrong.size:
-            where = tuple(int(c) for c in wrong[0])
             raise InvalidLayout(
-                f"Layout: no strides reproduce {self} after {inner}: coordinate {where} lands on"
-                f" {self(inner(*where))}, but its modes add up to {composed(*where)}."
+                f"Layout: no strides reproduce {self} after {inner}: linear coordinate {wrong[0]} lands on"
+                f" {self(inner(wrong[0]))}, but its modes add up to {composed(wrong[0])}."
                 " Work on the table() instead."
             )
         return composed

@@ -43,7 +43,7 @@ class TileShape:
         return f"{self.rows}x{self.cols} tile of {self.element_bytes}-byte elements"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TileAccess:
     """One instruction, issued by one or more warps, and the element at which each lane starts.
 
@@ -89,6 +89,9 @@ class TileAccess:
     def __str__(self) -> str:
         named = "" if self.name == self.instruction else f"{self.name}: "
         return f"{named}{self.instruction}, {count(len(self.row), 'warp instruction')}"
+
+    def __repr__(self) -> str:
+        return f"<TileAccess {self}>"
 
 
 Pattern: TypeAlias = "TileAccess | Callable[[TileShape], TileAccess] | tuple[str, Any, Any]"

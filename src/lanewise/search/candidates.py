@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lanewise import memory
+from lanewise.errors import InvalidLayout
 from lanewise.indexmap import IndexMap
 from lanewise.layouts import padded, row_major
 from lanewise.machine import BANKS, WORD_BYTES
@@ -78,10 +79,17 @@ def try_layout(
     >>> column = TileAccess("ld.shared.b32", row=lambda lane: lane, col=0)
     >>> print(try_layout("pad 1", padded(32, 32, 1), tile, [column]))
     pad 1: 4,224 bytes, 1/1
+
+    Raises `InvalidLayout` if the layout is made for a tile of another shape.
     """
+    table = layout.table()
+    if table.shape != (tile.rows, tile.cols):
+        raise InvalidLayout(
+            f"search: {name!r} ({layout}) places a tile of shape {table.shape}, but the accesses are those"
+            f" of a {tile}. Build it for ({tile.rows}, {tile.cols})."
+        )
     n_bytes = layout.n_bytes(tile.element_bytes)
     extra = n_bytes - tile.rows * tile.cols * tile.element_bytes
-    table = layout.table().reshape(tile.rows, tile.cols)
     defect = layout.defect()
     misfits = (_misfit(table, tile, access) for access in accesses)
     problem = f"not a permutation: {defect}" if defect else next(filter(None, misfits), "")

@@ -15,7 +15,7 @@ from lanewise.text import count
 BEST_SHOWN = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LayoutSearch:
     """All candidates, best first: usable ones, fewest conflicts, fewest bytes, least index arithmetic.
 
@@ -115,6 +115,8 @@ class LayoutSearch:
         if self.best.is_legal:
             parts += ["", self.best.python().rstrip()]
         return "\n".join(parts)
+
+    __repr__ = __str__  # so that a notebook shows the report
 
     def _table(self) -> list[str]:
         """The best candidates and, for comparison, the best padding, row-major and what the caller gave."""
