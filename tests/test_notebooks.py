@@ -262,6 +262,11 @@ def test_the_run_stores_outputs_and_alternative_text(trial: Path) -> None:
     assert result.cells[3].outputs[0].text == "32\n"
 
 
+def test_an_error_keeps_its_message_and_loses_its_traceback() -> None:
+    raised = new_output("error", ename="Error", evalue="no", traceback=["File /home/ada/x.py", "Error: no"])
+    assert notebook(code("f()", raised, tag="raises-exception")).cells[0].outputs[0].traceback == ["Error: no"]
+
+
 def test_check_reports_without_writing(
     trial: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,9 +6,9 @@
     python -m tools.notebooks --check            change nothing; exit with 1 if a file is not in normal form
 
 The normal form holds nothing that differs from one run to the next: cell ids count the cells, metadata is
-what the book or Colab reads and no more, outputs carry no times. Running a notebook twice therefore changes
-nothing. Each figure's text (its `text/plain`, written from the figure's data) becomes the alternative
-text of its image on the page.
+what the book or Colab reads and no more, outputs carry no times, errors no traceback. Running a notebook
+twice therefore changes nothing. Each figure's text (its `text/plain`, written from the figure's data) becomes
+the alternative text of its image on the page.
 """
 
 import argparse
@@ -82,8 +82,7 @@ def normalise(notebook: NotebookNode, path: Path) -> NotebookNode:
         cell.source = cell.source.rstrip()
         if cell.cell_type == "code":
             for output in cell.outputs:
-                if "metadata" in output:
-                    output.metadata = NotebookNode()
+                _normalise_output(output)
             _carry_alternative_text(cell)
     return normal
 
@@ -98,6 +97,14 @@ def stored_alternative_text(cell: NotebookNode) -> str | None:
     """The alternative text that the page will give to this cell's figure."""
     alt: str | None = cell.metadata.get("mystnb", {}).get("image", {}).get("alt")
     return alt
+
+
+def _normalise_output(output: NotebookNode) -> None:
+    """Drop metadata, and all of an error but its message: a traceback holds paths and teaches little."""
+    if "metadata" in output:
+        output.metadata = NotebookNode()
+    if output.output_type == "error":
+        output.traceback = [f"{output.ename}: {output.evalue}"]
 
 
 def _kept_metadata(cell: NotebookNode) -> NotebookNode:
