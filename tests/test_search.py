@@ -387,6 +387,11 @@ def test_an_unmodelled_copy_is_checked_for_alignment_and_never_counted() -> None
         " pad 8 does too, in 9,216. fill is checked for alignment only: its cost is not modelled."
     )
     assert "\nSwizzle<3,3,3>                8,192     ?   4/4  ideal\n" in str(found)
+    alone = search_layouts([along_rows("cp.async.cg.16", "fill")], 64, 64, 2)
+    assert alone.verdict == (
+        "row-major can be used; no access is modelled, so nothing was counted."
+        " fill is checked for alignment only: its cost is not modelled."
+    )
 
 
 def test_candidates_hand_over_code_that_computes_their_layout() -> None:
@@ -456,6 +461,9 @@ def test_a_single_instruction_may_be_a_tuple_or_a_value() -> None:
         (lambda: TileAccess("ld.shared.b32", [0, 1], 0), InvalidAccess, r"got shapes row \(2,\), col \(\)"),
         (lambda: TileAccess("ld.shared.b32", lambda lane: lane / 2, 0), InvalidAccess, "row holds float64 values"),
         (lambda: TileAccess("ld.shared.b32", 0, 0, active=1), InvalidAccess, "bools for active"),
+        (lambda: TileAccess("ld.shared.b32", 0, 0, times=0), InvalidAccess, "times is 0. Use 1 or more"),
+        (lambda: search_layouts([FILL], 32, 32, also={"pad 1": padded(32, 32, 1)}), InvalidLayout,
+         r"\['pad 1'\] in also is tried anyway"),
         (lambda: TileAccess("ld.global.b32", 0, 0), UnknownInstruction, "not a shared-memory instruction"),
         (lambda: matrix_loads("ldmatrix.x3"), UnknownInstruction, "ldmatrix.x"),
         (lambda: SEARCHES[0]["pad one"], InvalidLayout, "Did you mean pad"),

@@ -75,6 +75,8 @@ class TileAccess:
         for what, array in arrays.items():
             if array.dtype.kind not in ("b" if what == "active" else "iu"):
                 raise InvalidAccess(f"{spec}: {what} holds {array.dtype} values. Use ints; bools for active.")
+        if self.times < 1:
+            raise InvalidAccess(f"{spec}: times is {self.times}. Use 1 or more, or leave the access out.")
         for what, array in zip(arrays, _broadcast(spec, arrays), strict=True):
             object.__setattr__(self, what, array)
         # Lanes beyond the address lanes of ldmatrix.x1 and .x2 take part, but their addresses do not count.

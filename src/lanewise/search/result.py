@@ -81,6 +81,8 @@ class LayoutSearch:
         best, pad = self.best, self.best_of("pad")
         if not best.is_legal:
             return [f"No layout tried can be used. {best}."]
+        if all(access.spec.not_modelled for access in self.accesses):
+            return [f"{best.name} can be used; no access is modelled, so nothing was counted."]
         if not best.is_ideal:
             lost = count(best.excess, "wavefront")
             return [
@@ -105,8 +107,8 @@ class LayoutSearch:
             "",
             *self._table(),
         ]
-        hidden = len(self.ideal) - BEST_SHOWN
-        if hidden > 0:
+        hidden = len([candidate for candidate in self.ideal if candidate not in self._shown()])
+        if hidden:
             parts.append(f"{hidden} more {'is' if hidden == 1 else 'are'} ideal.")
         if self.illegal:
             parts.append(f"{len(self.illegal)} of {len(self.candidates)} cannot be used:")
@@ -118,17 +120,19 @@ class LayoutSearch:
 
     __repr__ = __str__  # so that a notebook shows the report
 
-    def _table(self) -> list[str]:
+    def _shown(self) -> list[Candidate]:
         """The best candidates and, for comparison, the best padding, row-major and what the caller gave."""
-        shown = [candidate for candidate in self.candidates[:BEST_SHOWN] if candidate.is_legal]
-        compared = [self.best_of("pad"), self.best_of("plain"), *self.candidates]
-        shown += [
-            other
-            for position, other in enumerate(compared)
-            if other and other.is_legal and other not in shown and (position < 2 or other.kind == "given")
-        ]
+        best = self.candidates[:BEST_SHOWN]
+        given = [candidate for candidate in self.candidates if candidate.kind == "given"]
+        shown: list[Candidate] = []
+        for candidate in (*best, self.best_of("pad"), self.best_of("plain"), *given):
+            if candidate and candidate.is_legal and candidate not in shown:
+                shown.append(candidate)
+        return shown
+
+    def _table(self) -> list[str]:
         rows = [["layout", "bytes", *(access.name for access in self.accesses), ""]]
-        for candidate in shown:
+        for candidate in self._shown():
             counts = ["?" if each is None else str(each) for each in candidate.counts]
             rows.append([candidate.name, f"{candidate.n_bytes:,}", *counts, "ideal" * candidate.is_ideal])
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -178,6 +182,9 @@ def search_layouts(
     tile = TileShape(rows, cols, element_bytes)
     resolved = tuple(resolve(pattern, tile) for pattern in accesses)
     tried = [*candidate_layouts(tile, resolved)]
+    taken = {name for name, _, _ in tried} & set(also or {})
+    if taken:
+        raise InvalidLayout(f"search_layouts: {sorted(taken)} in also is tried anyway. Choose other names.")
     tried += [(name, "given", layout) for name, layout in (also or {}).items()]
     candidates = [try_layout(name, layout, tile, resolved, kind) for name, kind, layout in tried]
     candidates.sort(key=lambda c: (not c.is_legal, c.excess, c.n_bytes, KINDS.index(c.kind)))
