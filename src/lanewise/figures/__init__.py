@@ -1,0 +1,48 @@
+"""Drawings of accesses, layouts and counts: functions of data that return a `Drawing`.
+
+Shared memory:
+
+- `draw_bank_map(access)`: the words each of the 32 banks must serve, one row per wavefront.
+- `draw_replay(access)`: the same wavefront by wavefront, with lines from lanes to banks.
+- `draw_address_grid(layout, rows, cols)`: a tile with the bank, word, index or chunk of every element.
+- `draw_swizzle_bits(swizzle)`: which bits of an offset flip which.
+
+Global memory:
+
+- `draw_sectors(access)`: the bytes, sectors and lines that an access touches.
+
+Charts:
+
+- `draw_degree_curve(strides, wavefronts)`: cost against stride, with the gcd law.
+- `draw_comparison(labels, values)`: the rungs of a ladder as bars.
+
+Each takes `ax=None`: without axes it makes a figure of its own. A `Drawing` shows itself in a notebook,
+carries its alternative text as `.alt`, and writes SVG or PNG with `.save(path)`. Nothing here runs a
+kernel, keeps state, or changes a setting of Matplotlib.
+
+Inside: `style` has colours, type sizes and settings, `drawing` the drawing and the sheet it is made on,
+`words` the sentences, `svg` the compaction of what Matplotlib writes; each other module is one kind of
+figure.
+"""
+
+from lanewise.figures.banks import draw_bank_map
+from lanewise.figures.bars import draw_comparison
+from lanewise.figures.bits import draw_swizzle_bits
+from lanewise.figures.curve import draw_degree_curve, gcd_law
+from lanewise.figures.drawing import Drawing, InvalidDrawing
+from lanewise.figures.grid import draw_address_grid
+from lanewise.figures.replay import draw_replay
+from lanewise.figures.sectors import draw_sectors
+
+__all__ = [
+    "Drawing",
+    "InvalidDrawing",
+    "draw_address_grid",
+    "draw_bank_map",
+    "draw_comparison",
+    "draw_degree_curve",
+    "draw_replay",
+    "draw_sectors",
+    "draw_swizzle_bits",
+    "gcd_law",
+]
