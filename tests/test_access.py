@@ -9,6 +9,7 @@ from hypothesis import given
 from lanewise.access import WarpAccess
 from lanewise.errors import Error, InvalidAccess, Misaligned, UnknownInstruction
 from lanewise.instructions import INSTRUCTIONS
+from lanewise.layouts import Layout
 from tests.strategies import warp_accesses
 
 LANES = tuple(range(32))
@@ -48,6 +49,14 @@ def test_tile_of_halves_at_a_base_address() -> None:
     )
     assert access.addresses[:2] == (1024, 1104)
     assert access.addresses[16] == 1040
+
+
+def test_a_layout_is_not_asked_about_idle_lanes() -> None:
+    tile = Layout((16, 8), (8, 1))
+    access = WarpAccess.from_layout("ld.shared.b32", tile, LANES, 0, active_mask=0xFFFF)
+    assert access.addresses[15] == 4 * tile(15, 0)
+    with pytest.raises(Error, match="16"):
+        WarpAccess.from_layout("ld.shared.b32", tile, LANES, 0)
 
 
 def test_a_constant_formula_is_a_broadcast() -> None:

@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
     "figures": (f"{ACCESS} memory {LAYOUT} records", "numpy matplotlib"),
     "checks": (f"{ACCESS} memory trace", "numpy"),
     "grading": ("errors text memory trace checks records", "numpy nbformat"),
-    "__init__": (f"{ACCESS} memory {LAYOUT} search trace checks records display figures", ""),
+    "__init__": (f"{ACCESS} memory {LAYOUT} search trace checks records validation display figures", ""),
     "__main__": ("*", "numpy"),
 }
 

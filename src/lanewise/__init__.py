@@ -5,16 +5,50 @@ The map, from data to verdict:
 - `WarpAccess`: one memory instruction of one warp, as 32 byte addresses.
 - `memory`: the model; `shared_cost` and `global_cost` explain one access, `memory.shared_wavefronts` and
   `memory.global_sectors` count many.
-- `Layout`, `Swizzle`: where a tile's elements lie, in the field's notation; `fragments` for Tensor Core
-  operands.
+- `Layout`, `Swizzle`: where a tile's elements lie, in the field's notation; `fragments` for the operands of
+  Tensor Core instructions, `tma` for the fixed swizzles of bulk tensor copies.
 - `search_layouts`: the paddings and swizzles that serve given accesses without conflicts.
 - `machine`: constants of each GPU generation, and occupancy.
-- `figures`: drawings of all of these (loads matplotlib on first use).
+- `records`: what was measured, with its provenance; `validation` replays it through the model.
+- `figures`, `display`: drawings, tables and sentences for pages (`figures` loads matplotlib on first use).
+
+Every error raised on purpose is an `Error`.
 """
 
-from lanewise import errors, memory
+from importlib import import_module
+from types import ModuleType
+
+from lanewise import display, errors, fragments, machine, memory, records, tma, validation
 from lanewise.access import WarpAccess
 from lanewise.errors import Error
+from lanewise.layouts import Layout
 from lanewise.memory import global_cost, shared_cost
+from lanewise.search import search_layouts
+from lanewise.swizzles import Swizzle
 
-__all__ = ["Error", "WarpAccess", "errors", "global_cost", "memory", "shared_cost"]
+__all__ = [
+    "Error",
+    "Layout",
+    "Swizzle",
+    "WarpAccess",
+    "display",
+    "errors",
+    "figures",
+    "fragments",
+    "global_cost",
+    "machine",
+    "memory",
+    "records",
+    "search_layouts",
+    "shared_cost",
+    "tma",
+    "validation",
+]
+
+_ON_FIRST_USE = ("figures",)
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _ON_FIRST_USE:
+        return import_module(f"lanewise.{name}")
+    raise AttributeError(f"module 'lanewise' has no attribute {name!r}")

@@ -97,14 +97,17 @@ class WarpAccess:
         tile."""
         if element_bytes < 1:
             raise InvalidAccess(f"element_bytes: got {element_bytes}; an element has at least 1 byte.")
-        rows, cols = np.array(_per_lane("row", row)), np.array(_per_lane("col", col))
+        active = _lanes_of(_checked_mask(instruction, active_mask))
+        # A layout may refuse coordinates outside its tile: do not ask it about idle lanes.
+        rows = np.where(active, _per_lane("row", row), 0)
+        cols = np.where(active, _per_lane("col", col), 0)
         index = np.broadcast_to(np.asarray(layout(rows, cols)), (WARP_LANES,))
         return cls(instruction, tuple((base_address + index * element_bytes).tolist()), active_mask)
 
     @property
     def active(self) -> np.ndarray:
         """Which lanes take part: 32 bools."""
-        return np.array([bool(self.active_mask >> lane & 1) for lane in range(WARP_LANES)])
+        return _lanes_of(self.active_mask)
 
     @property
     def lanes(self) -> tuple[int, ...]:
@@ -142,6 +145,10 @@ def _progression(used: list[int]) -> str:
     if len(steps) == 1:
         return f"bytes {used[0]}, {used[1]}, .. {used[-1]} (step {steps.pop()})"
     return f"bytes {', '.join(map(str, used[:4]))}{', ..' if len(used) > 4 else ''}"
+
+
+def _lanes_of(mask: int) -> np.ndarray:
+    return (mask >> np.arange(WARP_LANES) & 1).astype(bool)
 
 
 def _per_lane(what: str, value: PerLane) -> tuple[int, ...]:

@@ -38,4 +38,8 @@ class InvalidLayout(Error):
 
 
 class InvalidSwizzle(Error):
-    """A swizzle that is not a permutation of its tile, or whose parameters are out of range."""
+    """A swizzle that is no permutation, has parameters out of range, or starts off its alignment."""
+
+
+class UnknownRecord(Error):
+    """A recorded measurement that is not in the package."""

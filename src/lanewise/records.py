@@ -1,0 +1,152 @@
+"""What was measured, as data with its provenance; shipped inside the package under `recorded/<gpu>/`.
+
+Two kinds of record lie there:
+
+- counter tables, `<name>.csv`: one row per launch of one warp and one instruction, with the hardware counters
+  read;
+- experiments, `<slug>.json`: the figures of one topic's measurements.
+
+Each comes with a provenance: the GPU, driver and tools, the date, and how it was measured. Nothing here
+computes.
+"""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from types import MappingProxyType
+from typing import Any
+
+from lanewise.errors import UnknownRecord
+
+_HOME = files("lanewise") / "recorded"
+_FULL_MASK = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where numbers come from: the device and tools that gave them, the date, and the method in a
+    sentence."""
+
+    gpu: str
+    compute_capability: str
+    driver: str
+    cuda: str
+    tools: str
+    date: str
+    method: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.gpu} (compute capability {self.compute_capability}), driver {self.driver},"
+            f" CUDA {self.cuda}, {self.tools}, {self.date}. {self.method}"
+        )
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One recorded launch: the instruction, what its lanes addressed, and the counters read (name ->
+    count)."""
+
+    instruction: str
+    active_mask: int
+    byte_offsets: tuple[int, ...]
+    counters: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class CounterTable:
+    """All launches of one counter table, in the order of the file."""
+
+    name: str
+    provenance: Provenance
+    launches: tuple[Launch, ...]
+
+    @property
+    def instructions(self) -> tuple[str, ...]:
+        """The instructions that occur, sorted."""
+        return tuple(sorted({launch.instruction for launch in self.launches}))
+
+    def of(self, instruction: str) -> tuple[Launch, ...]:
+        """The launches of one instruction."""
+        return tuple(launch for launch in self.launches if launch.instruction == instruction)
+
+    def find(self, instruction: str, byte_offsets: Sequence[int], active_mask: int = _FULL_MASK) -> Launch:
+        """The launch of exactly this access. Raises `UnknownRecord` if it was not among those recorded."""
+        wanted = tuple(int(offset) for offset in byte_offsets)
+        for launch in self.of(instruction):
+            if launch.byte_offsets == wanted and launch.active_mask == active_mask:
+                return launch
+        raise UnknownRecord(
+            f"{self.name}: {instruction} with byte offsets {wanted[:4]}.. and mask 0x{active_mask:08x} was"
+            f" not recorded. {len(self.of(instruction))} launches of it were: see .of({instruction!r})."
+        )
+
+
+def counter_table(gpu: str, name: str) -> CounterTable:
+    """Read a counter table, e.g. `counter_table("h200", "shared_wavefronts")`.
+
+    Raises `UnknownRecord` with the tables there are.
+    """
+    return _counter_table(gpu, name)
+
+
+@cache
+def _counter_table(gpu: str, name: str) -> CounterTable:
+    lines = _read(gpu, f"{name}.csv").splitlines()
+    provenance = Provenance(**json.loads(_read(gpu, f"{name}.provenance.json")))
+    return CounterTable(name, provenance, tuple(_launch(row) for row in csv.DictReader(lines)))
+
+
+def _launch(row: dict[str, str]) -> Launch:
+    addressing = ("instruction", "active_mask", "byte_offsets")
+    return Launch(
+        instruction=row["instruction"],
+        active_mask=int(row["active_mask"], 16),
+        byte_offsets=tuple(int(offset) for offset in row["byte_offsets"].split()),
+        counters=MappingProxyType({key: int(value) for key, value in row.items() if key not in addressing}),
+    )
+
+
+@dataclass(frozen=True)
+class Record:
+    """The figures of one topic's measurements on one GPU: `tables` maps a name to its rows."""
+
+    slug: str
+    provenance: Provenance
+    tables: Mapping[str, tuple[Mapping[str, Any], ...]]
+
+    def rows(self, name: str) -> tuple[Mapping[str, Any], ...]:
+        """The rows of one table. Raises `UnknownRecord` with the names there are."""
+        if name not in self.tables:
+            raise UnknownRecord(f"{self.slug}: no table {name!r}; it has {', '.join(sorted(self.tables))}.")
+        return self.tables[name]
+
+
+@cache
+def record(gpu: str, slug: str) -> Record:
+    """Read an experiment, e.g. `record("h200", "banks")`. Raises `UnknownRecord` with the experiments there
+    are."""
+    content = json.loads(_read(gpu, f"{slug}.json"))
+    tables = {name: tuple(MappingProxyType(row) for row in rows) for name, rows in content["tables"].items()}
+    return Record(slug, Provenance(**content["provenance"]), MappingProxyType(tables))
+
+
+def _read(gpu: str, file: str) -> str:
+    path: Traversable = _HOME / gpu / file
+    if not path.is_file():
+        raise UnknownRecord(f"No record {file!r} of {gpu!r}. There are: {', '.join(_there_are())}.")
+    return path.read_text(encoding="utf-8")
+
+
+def _there_are() -> list[str]:
+    gpus = [entry for entry in _HOME.iterdir() if entry.is_dir()]
+    return sorted(
+        f"{gpu.name}/{entry.name}"
+        for gpu in gpus
+        for entry in gpu.iterdir()
+        if entry.name.endswith((".csv", ".json")) and not entry.name.endswith(".provenance.json")
+    )
