@@ -1,0 +1,120 @@
+"""`trace`: run a kernel for all lanes of a grid without a GPU, and report every access and every hazard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lanewise.errors import InvalidLaunch
+from lanewise.machine import Machine, from_name
+from lanewise.trace import device, functions
+from lanewise.trace.arguments import Arguments
+from lanewise.trace.arrays import SharedStorage
+from lanewise.trace.control import Execution
+from lanewise.trace.infer import Facts, Inference
+from lanewise.trace.launch import Launch, chosen_blocks, make_launch
+from lanewise.trace.report import Trace
+from lanewise.trace.source import Function, function_of
+
+# Temporaries of a batch should stay in the second-level cache: 64 Ki lanes of 8 bytes are 512 KiB each.
+BATCH_LANES = 1 << 16
+BATCH_SHARED_BYTES = 1 << 28
+GRID_BARRIER_LANES = 1 << 24
+
+_ = device, functions  # imported for the intrinsics that they register
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to give up: statements executed, and seconds."""
+
+    steps: int
+    seconds: float
+
+
+def trace(
+    kernel: Any,
+    grid: Any,
+    block: Any,
+    *arguments: Any,
+    dynamic_shared_bytes: int = 0,
+    blocks: Any = None,
+    machine: str | tuple[int, int] | Machine = "sm_90",
+    lowering: str = "source",
+    steps: int = 5_000_000,
+    seconds: float = 300.0,
+) -> Trace:
+    """Run a kernel on NumPy arrays as a GPU would, and report what each source line does to memory.
+
+    `kernel` is a `cuda.jit` kernel or a plain function; its source is interpreted, no part of it is executed.
+    `grid` and `block` are an int or a tuple of up to three, x first, as in a launch. Arrays are changed in place.
+    `blocks` restricts the run to some blocks, given by number or coordinates; counts are then of those alone.
+    `lowering="source"` counts accesses as written, one instruction each; a target such as `"sm_90"` counts them as
+    compiled for it (needs the CUDA wheels). `steps` and `seconds` end a kernel that does not end by itself.
+
+    >>> import numpy as np
+    >>> from lanewise.trace import functions_in
+    >>> kernel = functions_in('''
+    ... from numba import cuda
+    ... def copy(src, dst):
+    ...     i = cuda.grid(1)
+    ...     dst[i] = src[i]
+    ... ''')["copy"]
+    >>> t = trace(kernel, 2, 64, np.arange(128, dtype=np.float32), np.zeros(128, np.float32))
+    >>> t.global_.load.sectors, t.global_.load.requests, t.hazards
+    (16, 4, [])
+
+    Raises `UnsupportedConstruct` (with file, line and a way out), `InvalidLaunch`, or `KernelLimit`.
+    """
+    target = from_name(machine)
+    launch = make_launch(grid, block, dynamic_shared_bytes, target)
+    function = function_of(kernel)
+    numbers = chosen_blocks(launch, blocks)
+    given = Arguments(function, arguments)
+    shared = SharedStorage(0)
+    facts = Inference(function, launch, shared).run(function, dict(given.env))
+    launch.check_shared(facts.static_bytes)
+    given.check_writable(function)
+    _lay_out_shared(shared, launch, facts)
+    engine = Execution(facts, launch, shared, Limits(steps, seconds))
+    for batch in _batches(launch, facts, numbers):
+        engine.run_batch(function, given.env, batch)
+    report = Trace(function, launch, facts, engine, given, numbers)
+    if lowering == "source":
+        return report
+    return _lowered(report, function, given, lowering)
+
+
+def _lay_out_shared(shared: SharedStorage, launch: Launch, facts: Facts) -> None:
+    n_bytes = launch.shared_bytes(facts.static_bytes)
+    shared.n_bytes = -(-n_bytes // 16) * 16
+    for array in facts.shared.values():
+        if array.offset is None:
+            shared.note_element(launch.dynamic_offset(facts.static_bytes), array.dtype.itemsize, array.dtype.itemsize)
+
+
+def _batches(launch: Launch, facts: Facts, numbers: np.ndarray) -> list[np.ndarray]:
+    per_batch = max(1, BATCH_LANES // launch.n_lanes)
+    per_batch = max(1, min(per_batch, BATCH_SHARED_BYTES // max(1, launch.shared_bytes(facts.static_bytes))))
+    if facts.grid_barrier:
+        if launch.n_blocks * launch.n_lanes > GRID_BARRIER_LANES:
+            raise InvalidLaunch(
+                f"grid: {launch.n_blocks:,} blocks with a grid barrier must run at once, {GRID_BARRIER_LANES:,} threads"
+                " at most in the tracer. Use a smaller grid."
+            )
+        per_batch = len(numbers)
+    return [numbers[start : start + per_batch] for start in range(0, len(numbers), per_batch)]
+
+
+def _lowered(report: Trace, function: Function, given: Arguments, lowering: str) -> Trace:
+    """Count the same accesses as compiled: `lanewise.lowering.as_compiled(trace, function, arguments, target)`."""
+    try:
+        from lanewise.lowering import as_compiled
+    except ImportError as error:
+        raise InvalidLaunch(
+            f'lowering={lowering!r}: counting as compiled is not available here ({error}). Use lowering="source".'
+        ) from None
+    compiled: Trace = as_compiled(report, function, given.env, lowering)
+    return compiled
