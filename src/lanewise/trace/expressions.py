@@ -57,6 +57,10 @@ class Expressions:
     shape: tuple[int, int]
     depth = 0
 
+    def __init__(self) -> None:
+        self._methods: dict[type, Any] = {}
+        self._paths: dict[ast.Attribute, str] = {}
+
     # -- what a pass supplies --------------------------------------------------------------------------------------
 
     def place(self, node: ast.AST, array: ArrayRef, indices: tuple[Any, ...]) -> Place:
@@ -85,7 +89,9 @@ class Expressions:
 
     def evaluate(self, node: ast.expr) -> Any:
         """The value of an expression in the active lanes."""
-        method = getattr(self, f"_eval_{type(node).__name__}", None)
+        method = self._methods.get(type(node))
+        if method is None:
+            method = self._methods[type(node)] = getattr(self, f"_eval_{type(node).__name__}", None)
         if method is None:
             what, instead = _UNSUPPORTED.get(type(node).__name__, (type(node).__name__, "Use plain arithmetic and indexing."))
             self.refuse(node, what, instead)
@@ -322,8 +328,12 @@ class Expressions:
     def _eval_Attribute(self, node: ast.Attribute) -> Any:
         if node.attr.startswith("_"):
             self.refuse(node, f"the private attribute {node.attr}", "Kernels reach public names only.")
+        if node in self._paths:
+            return VALUES[self._paths[node]](self)
         owner = self.evaluate(node.value)
         if isinstance(owner, Symbol):
+            if f"{owner.path}.{node.attr}" in VALUES and self._is_global(node):
+                self._paths[node] = f"{owner.path}.{node.attr}"
             return self.usable(node, f"{owner.path}.{node.attr}", symbol(f"{owner.path}.{node.attr}"))
         if isinstance(owner, ArrayRef):
             return self._array_attribute(node, owner)
@@ -335,6 +345,12 @@ class Expressions:
         if isinstance(owner, np.dtype) and node.attr == "itemsize":
             return owner.itemsize
         self.refuse(node, f"the attribute {node.attr} of {describe(owner)}", "Use shape, size, ndim, strides or dtype of an array.")
+
+    def _is_global(self, node: ast.expr) -> bool:
+        """True if an attribute chain starts at a name that is no variable, so that it always means the same."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and node.id not in self.frame.local_names
 
     def _array_attribute(self, node: ast.Attribute, array: ArrayRef) -> Any:
         if node.attr in ("shape", "strides"):
@@ -523,10 +539,7 @@ class Expressions:
 
 def new_frame(function: Function, path: tuple[int, ...], env: dict[str, Any]) -> Frame:
     """A frame for a function whose arguments are bound."""
-    assigned = {
-        node.id for node in ast.walk(function.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    return Frame(function, path, env, frozenset(assigned | set(function.parameters)))
+    return Frame(function, path, env, function.local_names)
 
 
 def describe(value: Any) -> str:

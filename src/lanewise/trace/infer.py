@@ -66,6 +66,7 @@ class Inference(Statements):
     inferring = True
 
     def __init__(self, function: Function, launch: Any, shared: Storage) -> None:
+        super().__init__()
         self.facts, self.launch, self.shared_storage = Facts(), launch, shared
         self.shape, self.mask = _WARP, Mask(np.ones((1, 1), bool), _WARP)
         self._full = self.mask

@@ -33,6 +33,7 @@ class Split:
     """An int64 value `block + thread`, with `block` of shape `(B, 1)` and `thread` of shape `(1, T)`."""
 
     __slots__ = ("_full", "block", "high", "low", "thread")
+    dtype = INT64
 
     def __init__(self, block: np.ndarray, thread: np.ndarray) -> None:
         self.block, self.thread = block, thread
@@ -52,9 +53,13 @@ Scalar: TypeAlias = "bool | int | float | complex | np.generic"
 Lanes: TypeAlias = "Scalar | np.ndarray | Split"
 
 
+_TYPED = (np.ndarray, np.generic, Split)
+_NUMBERS = (*_TYPED, int, float, complex)
+
+
 def is_number(value: Any) -> bool:
     """Say whether a value is a number of the lanes, in any of its four forms."""
-    return isinstance(value, (np.ndarray, np.generic, Split, bool, int, float, complex))
+    return isinstance(value, _NUMBERS)
 
 
 def is_constant(value: Any) -> bool:
@@ -64,7 +69,7 @@ def is_constant(value: Any) -> bool:
 
 def typed(value: Any) -> Any:
     """Give a Python number the type that numba gives it."""
-    if isinstance(value, (np.ndarray, Split, np.generic)):
+    if isinstance(value, _TYPED):
         return value
     if isinstance(value, bool):
         return np.bool_(value)
@@ -77,7 +82,8 @@ def typed(value: Any) -> Any:
 
 def dtype_of(value: Any) -> np.dtype:
     """The type of a number."""
-    return INT64 if isinstance(value, Split) else typed(value).dtype
+    dtype = getattr(value, "dtype", None)
+    return typed(value).dtype if dtype is None else dtype
 
 
 def whole(value: Any) -> Any:
@@ -188,18 +194,25 @@ def binary(operator: str, left: Any, right: Any) -> Any:
     """
     apply, result_type = BINARY[operator]
     dtype = result_type(dtype_of(left), dtype_of(right))
-    if dtype == INT64:
+    if dtype is INT64 or dtype == INT64:
         kept_apart = _apart(operator, left, right)
         if kept_apart is not None:
             return kept_apart
     if dtype == BOOL and operator in ("Add", "Sub", "Mult"):
         dtype = INT64
-    return apply(cast(left, dtype), cast(right, dtype))
+    return apply(_whole_as(left, dtype), _whole_as(right, dtype))
+
+
+def _whole_as(value: Any, dtype: np.dtype) -> Any:
+    value = whole(value)
+    return value if value.dtype == dtype else cast(value, dtype)
 
 
 def _apart(operator: str, left: Any, right: Any) -> Any:
     """The result as a `Split` where sum or product of the parts allows it, else None."""
     left, right = typed(left), typed(right)
+    if isinstance(left, np.generic) and isinstance(right, np.generic):
+        return None
     if operator in ("Add", "Sub"):
         if not (isinstance(left, Split) or isinstance(right, Split)) and not _complementary(left, right):
             return None

@@ -31,6 +31,7 @@ class Memory(Statements):
     inferring = False
 
     def __init__(self, facts: Facts, launch: Launch, shared: SharedStorage, limits_: Any) -> None:
+        super().__init__()
         self.facts, self.launch, self.shared_storage, self.limits = facts, launch, shared, limits_
         self.sites: dict[tuple[Any, ...], Site] = {}
         self._site_of_node: dict[tuple[int, str, str, str], Site] = {}

@@ -103,6 +103,12 @@ class Function:
         """Names of the parameters, in order."""
         return tuple(argument.arg for argument in self.tree.args.args)
 
+    @cached_property
+    def local_names(self) -> frozenset[str]:
+        """Names that the function assigns: its variables."""
+        nodes = (node for node in ast.walk(self.tree) if isinstance(node, ast.Name))
+        return frozenset(node.id for node in nodes if isinstance(node.ctx, ast.Store)) | frozenset(self.parameters)
+
     def where(self, node: ast.AST) -> str:
         """`file:line` of a node, for messages."""
         return f"{PurePath(self.filename).name}:{getattr(node, 'lineno', '?')}"

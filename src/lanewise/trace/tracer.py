@@ -18,8 +18,8 @@ from lanewise.trace.launch import Launch, chosen_blocks, make_launch
 from lanewise.trace.report import Trace
 from lanewise.trace.source import Function, function_of
 
-# Temporaries of a batch should stay in the second-level cache: 64 Ki lanes of 8 bytes are 512 KiB each.
-BATCH_LANES = 1 << 16
+# Temporaries of a batch should stay in the second-level cache: 128 Ki lanes of 8 bytes are 1 MiB each.
+BATCH_LANES = 1 << 17
 BATCH_SHARED_BYTES = 1 << 28
 GRID_BARRIER_LANES = 1 << 24
 
