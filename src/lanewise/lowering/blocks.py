@@ -1,0 +1,193 @@
+"""A batch of blocks in flight: registers, memories, and where each lane stands.
+
+Lanes run as on the hardware since Volta: each has its own program counter, lanes of a warp at the same place
+execute together, and BSSY/BSYNC make them meet again. Order between warps is not modelled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lanewise.lowering.registers import Array, Registers, following
+from lanewise.lowering.sass import MachineCode, MachineInstruction, Operand
+from lanewise.lowering.storage import HEAP_BASE, Bytes, Heap
+from lanewise.lowering.traffic import Stopped, Traffic
+from lanewise.machine import WARP_LANES
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Blocks of a launch and what the code may know of them; shapes are x, y, z."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    local_bytes: int
+    constants: dict[int, bytes]
+    cluster_shared_base: int
+
+
+class Blocks:
+    """A batch of blocks in flight: their registers, shared and local memory, and where each lane stands."""
+
+    def __init__(
+        self, code: MachineCode, launch: Launch, heap: Heap, traffic: dict[int, Traffic], ids: Array
+    ) -> None:
+        n_threads = int(np.prod(launch.block))
+        self.warps_per_block = -(-n_threads // WARP_LANES)
+        lanes_per_block = self.warps_per_block * WARP_LANES
+        self.code, self.launch, self.heap, self.traffic = code, launch, heap, traffic
+        self.n_lanes = len(ids) * lanes_per_block
+        self.registers = Registers(self.n_lanes, launch.constants)
+        thread = np.tile(np.arange(lanes_per_block), len(ids))
+        self.block_of_lane = np.repeat(np.arange(len(ids)), lanes_per_block)
+        self.lane = thread % WARP_LANES
+        self.alive = thread < n_threads
+        self.shared_stride = -(-max(launch.shared_bytes, 16) // 16) * 16
+        self.shared = Bytes(self.shared_stride * len(ids))
+        self.local_stride = -(-max(launch.local_bytes, 16) // 16) * 16
+        self.local = Bytes(self.local_stride * self.n_lanes if launch.local_bytes else 0)
+        self.special = self._special_registers(thread, ids[self.block_of_lane])
+        self.groups: dict[int, Array] = {code.instructions[0].address: self.alive.copy()}
+        self.at_barrier: dict[int, Array] = {}
+        self.at_meeting: dict[tuple[str, int], Array] = {}
+        self.meetings: dict[str, Array] = {}
+        self.n_meetings = 0
+        self.barrier_votes: Array = np.zeros(self.n_lanes, bool)
+
+    def _special_registers(self, thread: Array, block_id: Array) -> dict[str, Array]:
+        table = {}
+        for prefix, index, shape in (
+            ("SR_TID", thread, self.launch.block),
+            ("SR_CTAID", block_id, self.launch.grid),
+        ):
+            x, y, _ = shape
+            for axis, value in zip("XYZ", (index % x, index // x % y, index // (x * y)), strict=True):
+                table[f"{prefix}.{axis}"] = value.astype(np.uint32)
+        lane = self.lane.astype(np.uint64)
+        one = np.uint64(1)
+        below = (one << lane) - one
+        full = np.uint64(0xFFFFFFFF)
+        table |= {
+            "SR_LANEID": self.lane.astype(np.uint32),
+            "SR_CgaCtaId": np.zeros(1, np.uint32),
+            "SR_CgaSize": np.ones(1, np.uint32),
+            "SRZ": np.zeros(1, np.uint32),
+            "SR_EQMASK": (one << lane).astype(np.uint32),
+            "SR_LTMASK": below.astype(np.uint32),
+            "SR_LEMASK": (below | (one << lane)).astype(np.uint32),
+            "SR_GTMASK": (full ^ (below | (one << lane))).astype(np.uint32),
+            "SR_GEMASK": (full ^ below).astype(np.uint32),
+        }
+        return table
+
+    # Control
+
+    def guarded(self, ins: MachineInstruction, lanes: Array) -> tuple[Array, Array | None]:
+        """Lanes that take part, and those for which it cannot be told."""
+        if not ins.predicate:
+            return lanes, None
+        name = ins.predicate.lstrip("@!")
+        unsure = self.registers.unknown_in.get(name)
+        unsure = unsure & lanes if unsure is not None else None
+        if unsure is not None and not unsure.any():
+            unsure = None
+        value = self.registers.guard(name, "!" in ins.predicate)
+        self.registers.begin()
+        return lanes & value, unsure
+
+    def certain(self, ins: MachineInstruction, lanes: Array) -> Array:
+        """Lanes for which the guard holds; an unknown guard ends the run."""
+        taking, unsure = self.guarded(ins, lanes)
+        if unsure is not None:
+            raise Stopped(
+                f"Line {ins.line}: whether {ins.text} happens depends on a value that is not computed."
+            )
+        return taking
+
+    def join(self, place: int, lanes: Array) -> None:
+        """Let lanes continue at `place`, together with those already there."""
+        if lanes.any():
+            present = self.groups.get(place)
+            self.groups[place] = lanes.copy() if present is None else present | lanes
+
+    def release(self) -> bool:
+        """Nobody can run: let lanes that met go on, then lanes whose whole block waits at a barrier."""
+        for key in list(self.at_meeting):
+            self.meet(*key, np.zeros(self.n_lanes, bool))
+        if self.groups or not self.at_barrier:
+            if self.at_meeting and not self.groups:
+                raise Stopped("Lanes wait for others of their warp that never come.")
+            return bool(self.groups)
+        waiting = np.logical_or.reduce(list(self.at_barrier.values()))
+        if (self.alive & ~waiting).any():
+            raise Stopped("Some lanes wait at a barrier that the others of their block never reach.")
+        for place, lanes in self.at_barrier.items():
+            self.join(place, lanes & self.alive)
+        self.at_barrier.clear()
+        return bool(self.groups)
+
+    def meet(self, name: str, place: int, arriving: Array) -> None:
+        """BSYNC: hold lanes until all that opened the meeting `name` are there, or gone."""
+        key = (name, place)
+        waiting = self.at_meeting.pop(key, None)
+        waiting = arriving if waiting is None else waiting | arriving
+        tokens = self.meetings.get(name)
+        if tokens is None:
+            self.join(place, waiting)
+            return
+        members = self.alive & (tokens > 0)
+        unique, dense = np.unique(tokens, return_inverse=True)
+        missing = np.bincount(dense[members & ~waiting], minlength=len(unique)) > 0
+        ready = waiting & ~missing[dense]
+        ready |= waiting & (tokens == 0)
+        tokens[ready] = 0
+        self.join(place, ready)
+        if (waiting & ~ready).any():
+            self.at_meeting[key] = waiting & ~ready
+
+    # Addresses
+
+    def addresses(self, ins: MachineInstruction, operand: Operand) -> tuple[Array, Array | None]:
+        """Byte addresses of all lanes (int64), and the lanes whose address is unknown."""
+        r = self.registers
+        outer, r.unknown = r.unknown, None
+        offset = np.int64(int(operand.value))
+        if "E" in ins.modifiers and "desc" not in operand.suffixes and operand.kind == "address":
+            base = _pair(r, operand.name, "U32" in operand.suffixes) + _pair(r, operand.uniform, False)
+            value = base.astype(np.uint64).view(np.int64) + offset
+        else:
+            base32 = r.register(operand.name) * np.uint32(operand.scale) + r.register(operand.uniform)
+            value = ((base32.astype(np.int64) + offset) & 0xFFFFFFFF).astype(np.int64)
+        unknown, r.unknown = r.unknown, outer
+        return np.broadcast_to(value, (self.n_lanes,)), unknown
+
+    def count(
+        self, ins: MachineInstruction, addresses: Array, lanes: Array, unknown: Array | None, space: str
+    ) -> None:
+        """Add one execution by `lanes` to the traffic of an instruction."""
+        record = self.traffic.setdefault(ins.address, Traffic(ins, space))
+        doubtful = unknown is not None and bool((unknown & lanes).any())
+        record.add(addresses.reshape(-1, WARP_LANES), lanes.reshape(-1, WARP_LANES), doubtful)
+
+    def places(self, space: str, addresses: Array) -> tuple[Bytes, Array]:
+        """The memory and the positions in it that addresses of a space stand for."""
+        if space == "shared":
+            offset = addresses - self.launch.cluster_shared_base
+            outside = (offset < 0) | (offset >= self.shared_stride)
+            return self.shared, np.where(outside, -1, offset + self.block_of_lane * self.shared_stride)
+        if space == "local":
+            outside = (addresses < 0) | (addresses >= self.local_stride)
+            return self.local, np.where(outside, -1, addresses + np.arange(self.n_lanes) * self.local_stride)
+        return self.heap.bytes, addresses - HEAP_BASE
+
+
+def _pair(r: Registers, name: str, low_only: bool) -> Array:
+    low = r.register(name).astype(np.uint64)
+    return (
+        low
+        if low_only or not name
+        else low | (r.register(following(name, 1)).astype(np.uint64) << np.uint64(32))
+    )

@@ -1,0 +1,76 @@
+"""Running machine code lane by lane, to see which addresses its memory instructions touch.
+
+The code that ptxas wrote is executed for all lanes of many blocks at once. Nothing is inferred from the
+source: a join of four loads into one, a hoisted load, an unrolled loop or a predicated tail is counted
+because it is there. Lanes that stand earliest in the code go first, so those of a split warp meet again as
+soon as they can.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lanewise.lowering.alu import RULES, UNKNOWN_RESULTS, unknown_result
+from lanewise.lowering.blocks import Blocks
+from lanewise.lowering.control import STEPS
+from lanewise.lowering.effects import EFFECTS
+from lanewise.lowering.floats import FLOAT_RULES
+from lanewise.lowering.registers import Array
+from lanewise.lowering.sass import MachineInstruction
+from lanewise.lowering.traffic import Stopped
+
+MAX_STEPS = 2_000_000
+
+# Hints, fences and waits: they order accesses, which are done here in order anyway.
+NO_EFFECT = frozenset(
+    ("NOP", "YIELD", "WARPSYNC", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "CCTLL", "DEPBAR", "LDGDEPBAR",
+     "NANOSLEEP", "FENCE", "PMTRIG")
+)  # fmt: skip
+
+
+def run(blocks: Blocks) -> None:
+    """Execute until every lane has exited; raises `Stopped`."""
+    n_steps = 0
+    with np.errstate(all="ignore"):
+        while blocks.groups or blocks.release():
+            place = min(blocks.groups)
+            n_steps = _run_group(blocks, place, blocks.groups.pop(place), n_steps)
+
+
+def _run_group(blocks: Blocks, place: int, lanes: Array, n_steps: int) -> int:
+    """Run lanes that stand at one place until they part, wait or exit; returns the steps taken in all."""
+    while lanes.any():
+        ins = blocks.code.at[place]
+        n_steps += 1
+        if n_steps > MAX_STEPS:
+            raise Stopped(
+                f"Stopped after {MAX_STEPS:,} machine instructions at line {ins.line}: {ins.text}."
+                " Trace fewer blocks, or look for a loop that waits for another warp."
+            )
+        if step := STEPS.get(ins.base):
+            if not step(blocks, ins, lanes):
+                break
+            lanes = lanes & blocks.alive
+        else:
+            _compute(blocks, ins, lanes)
+        place += blocks.code.bytes_per_instruction
+        if place in blocks.groups:
+            lanes = lanes | blocks.groups.pop(place)
+    return n_steps
+
+
+def _compute(blocks: Blocks, ins: MachineInstruction, lanes: Array) -> None:
+    registers = blocks.registers
+    registers.begin()
+    taking, unsure = blocks.guarded(ins, lanes)
+    if unsure is not None:
+        registers.taint(unsure)
+        taking = lanes
+    if effect := EFFECTS.get(ins.base):
+        effect(blocks, ins, taking)
+    elif rule := RULES.get(ins.base) or FLOAT_RULES.get(ins.base):
+        rule(registers, ins, taking)
+    elif ins.base in UNKNOWN_RESULTS:
+        unknown_result(registers, ins, taking)
+    elif ins.base not in NO_EFFECT:
+        raise Stopped(f"Line {ins.line}: {ins.base} is not modelled: {ins.text}")

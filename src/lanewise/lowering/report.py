@@ -1,0 +1,184 @@
+"""What machine code did, line by line, beside what the source says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from lanewise.access import WarpAccess
+from lanewise.machine import SECTOR_BYTES
+from lanewise.text import count
+
+WAVEFRONT_BYTES = 128
+
+
+@dataclass(frozen=True)
+class CompiledSite:
+    """One memory instruction of the machine code and what all its executions cost together.
+
+    The names are those of a traced source site. `machine` is the instruction as disassembled, `instruction`
+    its name in `lanewise.instructions` (or the opcode, where the model has no rule and `modelled` is False).
+    `requests` counts warp instructions with an active lane, as hardware counters do: a predicated-off
+    execution costs nothing. `sectors` belong to global memory, `wavefronts` and `ideal` to shared memory.
+    """
+
+    filename: str
+    line: int
+    source: str
+    op: str
+    space: str
+    instruction: str
+    machine: str
+    requests: int
+    wavefronts: int
+    ideal: int
+    sectors: int
+    bytes_requested: int
+    example: WarpAccess | None
+    not_modelled: str
+
+    @property
+    def modelled(self) -> bool:
+        """Whether the costs are claimed."""
+        return not self.not_modelled
+
+    @property
+    def excess(self) -> int:
+        """Wavefronts above the ideal: what Nsight Compute calls bank conflicts."""
+        return self.wavefronts - self.ideal
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of the sectors or wavefronts that carried the requests."""
+        return self.sectors * SECTOR_BYTES if self.space == "global" else self.wavefronts * WAVEFRONT_BYTES
+
+    @property
+    def opcode(self) -> str:
+        """The opcode with its modifiers, without a guard."""
+        return self.machine.split()[1 if self.machine.startswith("@") else 0]
+
+
+class CountedSite(Protocol):
+    """What a comparison reads of a source site."""
+
+    @property
+    def line(self) -> int: ...
+    @property
+    def space(self) -> str: ...
+    @property
+    def op(self) -> str: ...
+    @property
+    def requests(self) -> int: ...
+    @property
+    def wavefronts(self) -> int: ...
+    @property
+    def ideal(self) -> int: ...
+    @property
+    def sectors(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Sums over sites: warp requests, and wavefronts (shared) or sectors (global)."""
+
+    requests: int = 0
+    wavefronts: int = 0
+    ideal: int = 0
+    sectors: int = 0
+
+    @classmethod
+    def of(cls, sites: Iterable[CountedSite]) -> Counts:
+        """Add up the counters of sites."""
+        rows = [(site.requests, site.wavefronts, site.ideal, site.sectors) for site in sites]
+        return cls(*(int(n) for n in np.sum(rows, axis=0))) if rows else cls()
+
+
+@dataclass(frozen=True)
+class LineComparison:
+    """One line, space and operation: counted as written and as compiled, with the machine code that proves
+    it."""
+
+    line: int
+    space: str
+    op: str
+    source: str
+    written: Counts
+    compiled: Counts
+    machine: tuple[CompiledSite, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the compiler changed any count."""
+        return self.written != self.compiled
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """The instructions by opcode: how many stand in the code, how often warps ran them, at what cost."""
+        by_opcode: dict[str, list[CompiledSite]] = {}
+        for site in self.machine:
+            by_opcode.setdefault(site.opcode, []).append(site)
+        return tuple(_evidence(opcode, sites) for opcode, sites in by_opcode.items())
+
+    def __str__(self) -> str:
+        unit = "wavefronts" if self.space == "shared" else "sectors"
+        requests = _change(self.written.requests, self.compiled.requests)
+        cost = _change(getattr(self.written, unit), getattr(self.compiled, unit))
+        return f"{self.line:>6}  {self.space:<6} {self.op:<10} {requests:>21} {cost:>21} {unit}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A kernel counted as written and as compiled: `lines`, and what is not claimed in `unmodelled`."""
+
+    title: str
+    lines: tuple[LineComparison, ...]
+    unmodelled: tuple[str, ...] = ()
+
+    @property
+    def different(self) -> tuple[LineComparison, ...]:
+        """The lines on which the compiler changed a count."""
+        return tuple(line for line in self.lines if line.differs)
+
+    def __str__(self) -> str:
+        rows = [self.title, f"{'line':>6}  {'access':<17} {'warp requests':>21} {'cost':>21}"]
+        for line in self.lines:
+            rows.append(str(line))
+            if line.differs:
+                rows += [f"{'':8}{text}" for text in (line.source, *line.evidence) if text]
+        return "\n".join([*rows, *(f"not claimed: {reason}" for reason in self.unmodelled)])
+
+
+def compare(
+    title: str,
+    written: Sequence[CountedSite],
+    compiled: Sequence[CompiledSite],
+    unmodelled: Sequence[str] = (),
+) -> Comparison:
+    """Put source sites and machine instructions side by side, by line, space and operation."""
+    keys = sorted(
+        {(site.line, site.space, site.op) for site in (*written, *compiled) if site.space != "local"}
+    )
+    lines = []
+    for key in keys:
+        mine = [site for site in written if (site.line, site.space, site.op) == key]
+        machine = tuple(site for site in compiled if (site.line, site.space, site.op) == key)
+        source = machine[0].source if machine else getattr(mine[0], "source", "")
+        lines.append(LineComparison(*key, source, Counts.of(mine), Counts.of(machine), machine))
+    return Comparison(title, tuple(lines), tuple(unmodelled))
+
+
+def _evidence(opcode: str, sites: Sequence[CompiledSite]) -> str:
+    total = Counts.of(sites)
+    cost = (
+        count(total.wavefronts, "wavefront") if sites[0].space == "shared" else count(total.sectors, "sector")
+    )
+    shown = sites[0].machine if len(sites) == 1 else f"{sites[0].machine} .. {sites[-1].machine}"
+    price = cost if all(site.modelled for site in sites) else "cost not modelled"
+    return f"{len(sites)} x {opcode}: {count(total.requests, 'request')}, {price}   {shown}"
+
+
+def _change(before: int, after: int) -> str:
+    return f"{before:,}" if before == after else f"{before:,} -> {after:,}"

@@ -1,0 +1,93 @@
+"""Counting what each memory instruction of the machine code does over a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lanewise.access import WarpAccess
+from lanewise.errors import Error, NotModelled
+from lanewise.instructions import INSTRUCTIONS
+from lanewise.lowering.registers import Array
+from lanewise.lowering.sass import MachineInstruction
+from lanewise.machine import WARP_LANES
+from lanewise.memory import global_sectors, shared_wavefronts
+
+
+class Stopped(NotModelled):
+    """The machine code did something that is not modelled, so the run ends with what was counted so far."""
+
+
+@dataclass
+class Traffic:
+    """What one memory instruction did over a run.
+
+    `requests` counts warp instructions with at least one active lane; `wavefronts`, `ideal` and `sectors` are
+    0 where they do not apply, and `not_modelled` says why they are missing although they should apply.
+    """
+
+    instruction: MachineInstruction
+    space: str
+    requests: int = 0
+    wavefronts: int = 0
+    ideal: int = 0
+    sectors: int = 0
+    bytes_requested: int = 0
+    not_modelled: str = ""
+    example: WarpAccess | None = None
+    worst: int = field(default=-1, repr=False)
+
+    def add(self, addresses: Array, active: Array, unknown: bool) -> None:
+        """Count one execution: `(n_warps, 32)` byte addresses and active lanes."""
+        used = active.any(axis=1)
+        addresses, active = addresses[used], active[used]
+        self.requests += len(active)
+        if unknown:
+            self.not_modelled = "its address depends on a value that is not computed"
+            return
+        self.bytes_requested += _distinct(addresses, active) * self.instruction.bytes_per_lane
+        name = self.model_name
+        if name not in INSTRUCTIONS:
+            self.not_modelled = "" if self.space == "local" else "no cost is known"
+        elif INSTRUCTIONS[name].not_modelled:
+            self.not_modelled = INSTRUCTIONS[name].not_modelled
+        elif len(active):
+            self._charge(name, addresses, active)
+
+    @property
+    def model_name(self) -> str:
+        """The access in `lanewise.instructions`; a generic one is known to be global once it has an
+        address."""
+        ins = self.instruction
+        if ins.space == "generic" and ins.kind in ("load", "store"):
+            return f"{'ld' if ins.kind == 'load' else 'st'}.{self.space}.b{8 * ins.bytes_per_lane}"
+        return ins.model_name
+
+    def _charge(self, name: str, addresses: Array, active: Array) -> None:
+        spec = INSTRUCTIONS[name]
+        if spec.is_matrix:
+            addresses = np.where(np.arange(WARP_LANES) < spec.address_lanes, addresses, 0)
+        try:
+            if spec.space == "shared":
+                costs, ideal = shared_wavefronts(name, addresses, active)
+                self.wavefronts += int(costs.sum())
+                self.ideal += int(ideal.sum())
+            else:
+                _, costs = global_sectors(name, addresses, active)
+                self.sectors += int(costs.sum())
+        except Error as error:
+            raise Stopped(f"Line {self.instruction.line}: {self.instruction.text}: {error}") from error
+        row = int(costs.argmax())
+        if costs[row] > self.worst:
+            self.worst = int(costs[row])
+            mask = sum(1 << int(lane) for lane in active[row].nonzero()[0])
+            self.example = WarpAccess(name, tuple(np.where(active[row], addresses[row], 0).tolist()), mask)
+
+
+def _distinct(addresses: Array, active: Array) -> int:
+    """Distinct addresses that the active lanes of each row name, summed over rows."""
+    ordered = np.sort(np.where(active, addresses, np.iinfo(np.int64).max), axis=1)
+    fresh = ordered != np.iinfo(np.int64).max
+    fresh[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    return int(fresh.sum())
