@@ -4,6 +4,7 @@ Occupancy is compared row by row with NVIDIA's own calculator (`tests/data/vendo
 """
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,8 @@ from lanewise.errors import InvalidLaunch, UnknownInstruction, UnknownMachine
 from lanewise.instructions import INSTRUCTIONS
 from lanewise.machine import AVAILABILITY, MACHINES, Machine, from_name, occupancy
 
-VENDOR_TABLE = Path(__file__).with_name("data") / "vendor_occupancy.csv"
-VENDOR_ROWS = list(csv.DictReader(VENDOR_TABLE.read_text().splitlines()))
+DATA = Path(__file__).with_name("data")
+VENDOR_ROWS = list(csv.DictReader((DATA / "vendor_occupancy.csv").read_text().splitlines()))
 machines = st.sampled_from(list(MACHINES.values()))
 
 
@@ -104,6 +105,18 @@ def test_numbers_a_reader_would_look_up():
         )
         for name, machine in MACHINES.items()
     } == table
+
+
+def test_the_driver_of_an_h200_states_the_same_limits():
+    limits = json.loads((DATA / "h200_machine.json").read_text())["limits"]
+    machine = from_name(tuple(limits["capability"]))
+    stated = {fact.name: fact.value for fact in machine.facts()}
+    both = stated.keys() & limits.keys()
+    assert len(both) == 10
+    assert {name: stated[name] for name in both} == {name: limits[name] for name in both}
+    for launch in limits["blocks_per_sm"]:
+        ours = occupancy(machine, launch["threads"], limits["registers_per_thread"], launch["shared_bytes"])
+        assert (launch, ours.blocks_per_sm) == (launch, launch["blocks"])
 
 
 def test_a_machine_cannot_be_changed():
