@@ -159,7 +159,7 @@ def checked_index(index: Any, extent: Any, mask: Mask) -> tuple[Any, np.ndarray 
     """
     low, high = limits(index)
     least, _ = limits(extent)
-    if 0 <= low and high < least:
+    if low >= 0 and high < least:
         return index, None
     full = whole(index)
     full = full.astype(np.int64) if full.dtype != INT64 else full

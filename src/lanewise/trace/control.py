@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.trace.arrays import ArrayRef, same_array
+from lanewise.trace.arrays import ArrayRef, Element, same_array
 from lanewise.trace.expressions import new_frame
 from lanewise.trace.lanes import cast, choose, dtype_of, is_number, typed
 from lanewise.trace.masks import Mask, union
@@ -80,6 +80,8 @@ class Execution(Synchronisation):
             if same_array(first, second):
                 return first
             self.refuse(node, f"variable {name}, a different array in different lanes", "Branch around the accesses instead.")
+        if isinstance(first, Element) or isinstance(second, Element):
+            self.refuse(node, f"variable {name}, a different record in different lanes", "Keep the index instead of the record.")
         return first
 
     # -- functions -------------------------------------------------------------------------------------------------

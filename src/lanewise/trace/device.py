@@ -15,8 +15,7 @@ import numpy as np
 
 from lanewise.machine import WARP_LANES
 from lanewise.trace.arrays import ArrayRef, ConstantStorage, array_ref, contiguous_strides
-from lanewise.trace.lanes import BOOL, INT32, UINT32, binary, cast, choose, dtype_of
-from lanewise.trace.lanes import truth, whole
+from lanewise.trace.lanes import BOOL, INT32, UINT32, binary, cast, choose, dtype_of, truth, whole
 from lanewise.trace.registry import intrinsic, value
 from lanewise.trace.source import ConstantArray, Symbol
 from lanewise.trace.synchronisation import Update

@@ -7,11 +7,13 @@ The meaning of a name, an operator or an attribute is the same in both passes; o
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 import numpy as np
 
+from lanewise.machine import WARP_LANES
 from lanewise.trace.arrays import ArrayRef, Element, Place, add, scaled
 from lanewise.trace.lanes import (
     binary,
@@ -32,9 +34,25 @@ from lanewise.trace.lanes import (
 from lanewise.trace.masks import Mask, union
 from lanewise.trace.refusals import KernelFault, refuse
 from lanewise.trace.registry import INTRINSICS, VALUES, nearest
-from lanewise.trace.source import ConstantArray, DeviceFunction, Forbidden, Function, Symbol, fold, function_of, symbol
+from lanewise.trace.source import (
+    ConstantArray,
+    DeviceFunction,
+    Forbidden,
+    Function,
+    Symbol,
+    fold,
+    function_of,
+    symbol,
+)
 
 MAX_DEPTH = 16
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of a number, named and about to be called without arguments."""
+
+    apply: Callable[[], Any]
 
 
 @dataclass
@@ -78,6 +96,11 @@ class Expressions:
     def run_body(self, function: Function) -> Any:
         """Run the statements of a function in the present frame; its return value."""
         raise NotImplementedError
+
+    def named_lanes(self, members: Any) -> np.ndarray:
+        """The lanes that a warp's member mask names: bools of shape `(b, t)`."""
+        bits = np.atleast_2d(whole(members)).astype(np.int64)
+        return (bits >> (np.arange(self.shape[1]) % WARP_LANES) & 1).astype(bool)
 
     def tick(self, node: ast.AST) -> None:
         """Count one operation of every active warp."""
@@ -283,7 +306,7 @@ class Expressions:
                 break
             self.mask = more
             other = self.evaluate(operand)
-            value = self._join(operand, done, value, other) if done is not None else other
+            value = self._join(operand, more, other, value) if done is not None else other
         self.mask = entry
         return value
 
@@ -339,9 +362,13 @@ class Expressions:
             return self._array_attribute(node, owner)
         if isinstance(owner, Element):
             return self._field(node, owner, node.attr)
+        if isinstance(owner, ConstantArray) and node.attr in ("shape", "size", "ndim"):
+            return {"shape": owner.array.shape, "size": owner.array.size, "ndim": owner.array.ndim}[node.attr]
         if is_number(owner) and node.attr in ("real", "imag"):
             value = whole(owner)
             return value.real if node.attr == "real" else value.imag
+        if is_number(owner) and node.attr == "conjugate":
+            return Method(lambda: np.conjugate(whole(owner)))
         if isinstance(owner, np.dtype) and node.attr == "itemsize":
             return owner.itemsize
         self.refuse(node, f"the attribute {node.attr} of {describe(owner)}", "Use shape, size, ndim, strides or dtype of an array.")
@@ -370,8 +397,12 @@ class Expressions:
         fields = element.place.dtype.fields
         if fields is None or name not in fields:
             self.refuse(node, f"the field {name}", f"The record has {', '.join(fields or ())}.")
-        place = element.place.field(name)
+        place = self.refreshed(element.place).field(name)
         return Element(place) if place.dtype.names else self.load(node, place)
+
+    def refreshed(self, place: Place) -> Place:
+        """A place that was named earlier, for the lanes that are active now."""
+        return place
 
     def _eval_Subscript(self, node: ast.Subscript) -> Any:
         owner = self.evaluate(node.value)
@@ -494,6 +525,9 @@ class Expressions:
                 if error.__traceback__ is not None and error.__traceback__.tb_next is None:
                     self.refuse(node, f"{function.path} with these arguments", "Check their number and names.")
                 raise
+        if isinstance(function, Method) and not arguments and not keywords:
+            self.tick(node)
+            return function.apply()
         if isinstance(function, DeviceFunction):
             function = function_of(function.plain)
         if isinstance(function, Function):

@@ -10,8 +10,20 @@ from typing import Any
 import numpy as np
 
 from lanewise.trace.arrays import ArrayRef
-from lanewise.trace.lanes import BOOL, FLOAT32, FLOAT64, INT64, cast, choose, compare, dtype_of
-from lanewise.trace.lanes import typed, unify, whole
+from lanewise.trace.lanes import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT64,
+    cast,
+    choose,
+    compare,
+    dtype_of,
+    typed,
+    unify,
+    whole,
+)
+from lanewise.trace.source import ConstantArray
 from lanewise.trace.registry import VALUES, intrinsic
 from lanewise.trace.statements import Rounds
 
@@ -29,6 +41,8 @@ def _len(engine: Any, node: ast.Call, sequence: Any) -> Any:
         return len(sequence)
     if isinstance(sequence, ArrayRef) and sequence.ndim:
         return typed(sequence.shape[0])
+    if isinstance(sequence, ConstantArray) and sequence.array.ndim:
+        return len(sequence.array)
     engine.refuse(node, "len of this", "Use it on arrays and tuples.")
 
 

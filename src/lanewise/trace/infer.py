@@ -16,7 +16,17 @@ import numpy as np
 from lanewise.errors import InvalidLaunch
 from lanewise.trace.arrays import ArrayRef, LocalStorage, Place, Storage, array_ref, contiguous_strides
 from lanewise.trace.expressions import new_frame
-from lanewise.trace.lanes import FLOAT32, FLOAT64, INT32, INT64, dtype_of, is_constant, is_number, typed, unify
+from lanewise.trace.lanes import (
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    INT64,
+    dtype_of,
+    is_constant,
+    is_number,
+    typed,
+    unify,
+)
 from lanewise.trace.masks import Mask
 from lanewise.trace.source import Function
 from lanewise.trace.statements import Statements
@@ -159,7 +169,7 @@ class Inference(Statements):
             return
         pair = ((left, right), (right, left))
         for single, other in pair:
-            if is_constant(single) or dtype_of(single) != FLOAT32 or dtype_of(other).kind == "f" and not is_constant(other):
+            if is_constant(single) or dtype_of(single) != FLOAT32 or (dtype_of(other).kind == "f" and not is_constant(other)):
                 continue
             kind = dtype_of(other)
             if isinstance(other, float):

@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.trace.arrays import ArrayRef, LocalStorage, Place, SharedStorage, Storage, add, checked_index, scaled
+from lanewise.trace.arrays import (
+    ArrayRef,
+    LocalStorage,
+    Place,
+    SharedStorage,
+    Storage,
+    add,
+    checked_index,
+    scaled,
+)
 from lanewise.trace.hazards import Hazard, HazardLog, Severity
 from lanewise.trace.infer import Facts
 from lanewise.trace.lanes import INT64, cast, is_constant, limits, typed, whole
@@ -112,6 +121,12 @@ class Memory(Statements):
         if outside is not None or not mask.is_full:
             position = np.where(inside, whole(position), 0)
         return Place(array, array.dtype, array.unit, array.phase, position, within, indices, outside)
+
+    def refreshed(self, place: Place) -> Place:
+        if place.outside is None:
+            return replace(place, mask=self.mask)
+        within, outside = self.active.split(~place.outside.array)
+        return replace(place, mask=within, outside=outside)
 
     def view_index(self, node: ast.AST, array: ArrayRef, value: Any, axis: int) -> Any:
         index = self.as_number(node, value)
@@ -216,12 +231,7 @@ class Memory(Statements):
         assert place.mask is not None
         width = place.dtype.itemsize * n
         prefix = {"load": "ld", "store": "st"}[op]
-        part = replace(place)
-        if place.dtype.kind == "c" and n == 1:
-            # numba loads and stores the two parts of a complex number by two instructions.
-            width //= 2
-            self._count(node, op, f"{prefix}.{storage.space}.b{8 * width}", replace(part, phase=part.phase + width), width)
-        site = self._count(node, op, f"{prefix}.{storage.space}.b{8 * width}", part, width)
+        site = self._count(node, op, f"{prefix}.{storage.space}.b{8 * width}", place, width)
         self.shade(site, op, place, place.dtype.itemsize * n, value)
 
     def _count(self, node: ast.AST, op: str, instruction: str, place: Place, width: int) -> Site:

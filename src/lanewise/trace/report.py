@@ -15,6 +15,7 @@ from lanewise.trace.hazards import Hazard
 from lanewise.trace.sites import Site
 
 if TYPE_CHECKING:
+    from lanewise.lowering import Comparison
     from lanewise.trace.arguments import Arguments
     from lanewise.trace.control import Execution
     from lanewise.trace.infer import Facts
@@ -60,6 +61,7 @@ class Trace:
     """The result of `trace`.
 
     `sites` are the memory instructions in source order; `shared` and `global_` give totals (`t.shared.load.excess`);
+    as compiled, `sites` are machine instructions and `comparison` sets them beside the source's, line by line;
     `hazards` are faults, each a `Hazard`; `warnings` are (line, text) traps that cost speed, such as float64 creeping
     in; `notes` say what is worth knowing and no fault; `unmodelled` lists what the counts do not claim.
     `warp_instructions` counts the operations of all warps with at least one active lane: each arithmetic operation,
@@ -78,6 +80,7 @@ class Trace:
         self.kernel, self.filename = function.name, function.filename
         self.grid, self.block, self.machine = launch.grid, launch.block, launch.machine.name
         self.lowering = "source"
+        self.comparison: Comparison | None = None
         self.n_blocks, self.n_blocks_of_grid = len(numbers), launch.n_blocks
         self.n_warps = len(numbers) * launch.n_warps
         self.n_threads = len(numbers) * launch.n_threads
@@ -112,7 +115,8 @@ class Trace:
     # -- words -----------------------------------------------------------------------------------------------------
 
     def _heading(self) -> str:
-        where = f"{self.kernel}, grid {self.grid}, block {self.block}, {self.machine}"
+        compiled = "" if self.lowering == "source" else f" as compiled for {self.lowering}"
+        where = f"{self.kernel}{compiled}, grid {self.grid}, block {self.block}, {self.machine}"
         if self.n_blocks != self.n_blocks_of_grid:
             where += f"; counts are of {self.n_blocks:,} of {count(self.n_blocks_of_grid, 'block')}"
         else:
@@ -146,6 +150,8 @@ class Trace:
         lines += [f"warning{f', line {line}' if line else ''}: {text}" for line, text in self.warnings]
         lines += [f"note: {text}" for text in self.notes]
         lines += [f"not modelled: {text}" for text in self.unmodelled]
+        if self.comparison and self.comparison.different:
+            lines += ["", *self.comparison.words()]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -163,8 +169,13 @@ class Trace:
         listed = f"<ul>{''.join(messages)}</ul>" if messages else ""
         return (
             f'<div class="lanewise-trace">{_STYLE}<p>{escape(self._heading())}</p>'
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{listed}</div>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{listed}{self._html_comparison()}</div>"
         )
+
+    def _html_comparison(self) -> str:
+        if not (self.comparison and self.comparison.different):
+            return ""
+        return f"<pre>{escape(chr(10).join(self.comparison.words()))}</pre>"
 
 
 _HEADER = ("line", "instruction", "requests", "wavefronts", "ideal", "excess", "worst", "sectors", "used", "source")

@@ -63,7 +63,7 @@ _MODULES = {
 _TYPE_NAMES = {
     name: np.dtype(name)
     for name in (
-        "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
+        ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128"]
     )
 }
 _TYPE_NAMES |= {"boolean": np.dtype(bool), "bool_": np.dtype(bool), "byte": np.dtype("uint8")}
@@ -71,7 +71,7 @@ _TYPE_NAMES |= {"intp": np.dtype("int64"), "uintp": np.dtype("uint64"), "double"
 _TYPE_NAMES |= {"intc": np.dtype("int32"), "uintc": np.dtype("uint32"), "float_": np.dtype("float64")}
 
 BUILTINS = frozenset(
-    "range len min max abs int float bool complex round enumerate zip pow divmod tuple print sum slice".split()
+    ["range", "len", "min", "max", "abs", "int", "float", "bool", "complex", "round", "enumerate", "zip", "pow", "divmod", "tuple", "print", "sum", "slice"]
 )
 
 

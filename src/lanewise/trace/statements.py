@@ -11,8 +11,8 @@ import numpy as np
 from lanewise.trace.arrays import ArrayRef, Element, Place
 from lanewise.trace.expressions import Expressions, describe
 from lanewise.trace.lanes import binary, cast, compare, dtype_of, is_number, limits, typed, whole
-from lanewise.trace.masks import Mask
 from lanewise.trace.refusals import KernelFault
+from lanewise.trace.source import Symbol
 
 _MAX_UNROLLED = 1 << 16
 
@@ -117,11 +117,8 @@ class Statements(Expressions):
     def assign(self, target: ast.expr, value: Any) -> None:
         """Bind a value to a name, an element, a field, or a tuple of these."""
         if isinstance(target, ast.Name):
-            if isinstance(value, Element):
-                self.refuse(target, "keeping a record in a variable", "Read its fields: array[i].field.")
             if value is not None and not isinstance(value, _STORABLE) and not is_number(value):
-                if not hasattr(value, "path"):
-                    self.refuse(target, f"assigning {describe(value)} to a variable", "Assign numbers, arrays or tuples.")
+                self.refuse(target, f"assigning {describe(value)} to a variable", "Assign numbers, arrays or tuples.")
             if isinstance(value, ArrayRef) and value.name in ("shared", "local"):
                 value = replace(value, name=target.id)
             self.frame.env[target.id] = value
@@ -169,7 +166,7 @@ class Statements(Expressions):
         fields = owner.place.dtype.fields
         if fields is None or name not in fields:
             self.refuse(target, f"the field {name}", f"The record has {', '.join(fields or ())}.")
-        return owner.place.field(name)
+        return self.refreshed(owner.place).field(name)
 
     def loop_over(self, node: ast.expr, value: Any) -> Any:
         """A value as something to loop over."""
@@ -201,7 +198,7 @@ class Statements(Expressions):
         return Range(*(cast(bound, np.dtype(np.int64)) for bound in (start, stop, step)), dtype)
 
 
-_STORABLE = (ArrayRef, tuple, np.dtype, Range, Rounds)
+_STORABLE = (ArrayRef, Element, Symbol, tuple, np.dtype, Range, Rounds)
 
 _UNSUPPORTED = {
     "Import": ("an import", "Import modules outside the kernel; numba, math, numpy and lanewise.ptx are known."),

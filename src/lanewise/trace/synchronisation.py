@@ -110,12 +110,6 @@ class Synchronisation(Memory):
                 " order nothing, so accesses that rely on it alone are reported."
             )
 
-    def named_lanes(self, members: Any) -> np.ndarray:
-        """The lanes that a member mask names: bools of shape `(b, t)`."""
-        members = np.atleast_2d(whole(members)).astype(np.int64)
-        lane = self.launch.lane_numbers[None, :] % WARP_LANES
-        return (members >> lane & 1).astype(bool)
-
     def _check_warp_arrives(self, node: ast.AST, named: np.ndarray, name: str) -> None:
         active, live = self.active, self.live
         assert live is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from lanewise.trace.control import Execution
 from lanewise.trace.infer import Facts, Inference
 from lanewise.trace.launch import Launch, chosen_blocks, make_launch
 from lanewise.trace.report import Trace
-from lanewise.trace.source import Function, function_of
+from lanewise.trace.source import function_of
 
 # Temporaries of a batch should stay in the second-level cache: 128 Ki lanes of 8 bytes are 1 MiB each.
 BATCH_LANES = 1 << 17
@@ -52,7 +53,8 @@ def trace(
     `grid` and `block` are an int or a tuple of up to three, x first, as in a launch. Arrays are changed in place.
     `blocks` restricts the run to some blocks, given by number or coordinates; counts are then of those alone.
     `lowering="source"` counts accesses as written, one instruction each; a target such as `"sm_90"` counts them as
-    compiled for it (needs the CUDA wheels). `steps` and `seconds` end a kernel that does not end by itself.
+    compiled for it, by running the machine code (needs the CUDA wheels, and numba compiles the kernel: for your own
+    kernels, not a stranger's). `steps` and `seconds` end a kernel that does not end by itself.
 
     >>> import numpy as np
     >>> from lanewise.trace import functions_in
@@ -74,6 +76,7 @@ def trace(
     numbers = chosen_blocks(launch, blocks)
     given = Arguments(function, arguments)
     shared = SharedStorage(0)
+    compiled = None if lowering == "source" else _run_compiled(kernel, launch, arguments, numbers, lowering)
     facts = Inference(function, launch, shared).run(function, dict(given.env))
     launch.check_shared(facts.static_bytes)
     given.check_writable(function)
@@ -82,9 +85,7 @@ def trace(
     for batch in _batches(launch, facts, numbers):
         engine.run_batch(function, given.env, batch)
     report = Trace(function, launch, facts, engine, given, numbers)
-    if lowering == "source":
-        return report
-    return _lowered(report, function, given, lowering)
+    return report if compiled is None else compiled(report)
 
 
 def _lay_out_shared(shared: SharedStorage, launch: Launch, facts: Facts) -> None:
@@ -108,13 +109,24 @@ def _batches(launch: Launch, facts: Facts, numbers: np.ndarray) -> list[np.ndarr
     return [numbers[start : start + per_batch] for start in range(0, len(numbers), per_batch)]
 
 
-def _lowered(report: Trace, function: Function, given: Arguments, lowering: str) -> Trace:
-    """Count the same accesses as compiled: `lanewise.lowering.as_compiled(trace, function, arguments, target)`."""
-    try:
-        from lanewise.lowering import as_compiled
-    except ImportError as error:
-        raise InvalidLaunch(
-            f'lowering={lowering!r}: counting as compiled is not available here ({error}). Use lowering="source".'
-        ) from None
-    compiled: Trace = as_compiled(report, function, given.env, lowering)
-    return compiled
+def _run_compiled(
+    kernel: Any, launch: Launch, arguments: tuple[Any, ...], numbers: np.ndarray, target: str
+) -> Callable[[Trace], Trace]:
+    """Run the machine code on copies of the arguments, before the source changes them.
+
+    Returns what turns the report of the source into that of the machine code.
+
+    The only way from here to `lanewise.lowering`, which compiles with numba: imported when asked for.
+    """
+    from lanewise.lowering import as_compiled, run_compiled
+
+    run = run_compiled(
+        kernel,
+        launch.grid,
+        launch.block,
+        arguments,
+        target,
+        dynamic_shared_bytes=launch.dynamic_bytes,
+        blocks=numbers,
+    )
+    return lambda report: as_compiled(report, run, arguments)
