@@ -21,6 +21,7 @@ from lanewise.lowering.lowered import CompiledRun, LoweredKernel, lower
 from lanewise.lowering.report import Comparison, CompiledSite, Counts, LineComparison
 from lanewise.lowering.sass import MachineInstruction
 from lanewise.lowering.toolchain import TARGETS, DoesNotCompile, ToolMismatch, ToolMissing, why_unavailable
+from lanewise.lowering.view import as_compiled, run_compiled
 
 __all__ = [
     "TARGETS",
@@ -34,6 +35,8 @@ __all__ = [
     "MachineInstruction",
     "ToolMismatch",
     "ToolMissing",
+    "as_compiled",
     "lower",
+    "run_compiled",
     "why_unavailable",
 ]

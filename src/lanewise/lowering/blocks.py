@@ -40,6 +40,8 @@ class Blocks:
         lanes_per_block = self.warps_per_block * WARP_LANES
         self.code, self.launch, self.heap, self.traffic = code, launch, heap, traffic
         self.n_lanes = len(ids) * lanes_per_block
+        # Warps are numbered over the launch: block number times warps per block, plus the warp's own number.
+        self.warps = (ids[:, None] * self.warps_per_block + np.arange(self.warps_per_block)).ravel()
         self.registers = Registers(self.n_lanes, launch.constants)
         thread = np.tile(np.arange(lanes_per_block), len(ids))
         self.block_of_lane = np.repeat(np.arange(len(ids)), lanes_per_block)
@@ -170,7 +172,8 @@ class Blocks:
         """Add one execution by `lanes` to the traffic of an instruction."""
         record = self.traffic.setdefault(ins.address, Traffic(ins, space))
         doubtful = unknown is not None and bool((unknown & lanes).any())
-        record.add(addresses.reshape(-1, WARP_LANES), lanes.reshape(-1, WARP_LANES), doubtful)
+        shape = (-1, WARP_LANES)
+        record.add(addresses.reshape(shape), lanes.reshape(shape), doubtful, self.warps)
 
     def places(self, space: str, addresses: Array) -> tuple[Bytes, Array]:
         """The memory and the positions in it that addresses of a space stand for."""

@@ -112,7 +112,8 @@ class LoweredKernel:
             stopped = str(reason)
         arrays = tuple(heap.contents(arg) if isinstance(arg, np.ndarray) else None for arg in args)
         known = tuple(isinstance(arg, np.ndarray) and heap.is_known(arg) for arg in args)
-        sites = tuple(_site(traffic[address]) for address in sorted(traffic))
+        warps = -(-int(np.prod(block_dim)) // WARP_LANES)
+        sites = tuple(_site(traffic[address], grid_dim, warps) for address in sorted(traffic))
         return CompiledRun(self, sites, stopped, arrays, known)
 
     @property
@@ -273,8 +274,10 @@ def _flat(heap: Heap, arg: Any) -> list[bytes]:
     )
 
 
-def _site(traffic: Traffic) -> CompiledSite:
+def _site(traffic: Traffic, grid: tuple[int, int, int], warps_per_block: int) -> CompiledSite:
     ins = traffic.instruction
+    block, warp = divmod(traffic.worst_warp, warps_per_block)
+    at = (block % grid[0], block // grid[0] % grid[1], block // (grid[0] * grid[1]))
     return CompiledSite(
         filename=ins.file,
         line=ins.line,
@@ -289,5 +292,7 @@ def _site(traffic: Traffic) -> CompiledSite:
         sectors=traffic.sectors,
         bytes_requested=traffic.bytes_requested,
         example=traffic.example,
+        example_block=at if traffic.example else None,
+        example_warp=warp,
         not_modelled=traffic.not_modelled,
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from lanewise.access import WarpAccess
 from lanewise.machine import SECTOR_BYTES
+from lanewise.memory import global_cost, shared_cost
 from lanewise.text import count
 
 WAVEFRONT_BYTES = 128
@@ -38,7 +39,11 @@ class CompiledSite:
     sectors: int
     bytes_requested: int
     example: WarpAccess | None
+    example_block: tuple[int, int, int] | None
+    example_warp: int
     not_modelled: str
+    column: int = 0
+    array: str = ""
 
     @property
     def modelled(self) -> bool:
@@ -54,6 +59,28 @@ class CompiledSite:
     def bytes_moved(self) -> int:
         """Bytes of the sectors or wavefronts that carried the requests."""
         return self.sectors * SECTOR_BYTES if self.space == "global" else self.wavefronts * WAVEFRONT_BYTES
+
+    @property
+    def worst_wavefronts(self) -> int:
+        """Wavefronts of the worst request."""
+        return self._worst("shared")
+
+    @property
+    def worst_sectors(self) -> int:
+        """Sectors of the worst request."""
+        return self._worst("global")
+
+    def _worst(self, space: str) -> int:
+        if self.example is None or self.space != space:
+            return 0
+        return (
+            shared_cost(self.example).wavefronts if space == "shared" else global_cost(self.example).sectors
+        )
+
+    @property
+    def degree(self) -> int:
+        """The n of the worst n-way conflict."""
+        return shared_cost(self.example).degree if self.example and self.space == "shared" else 0
 
     @property
     def opcode(self) -> str:
@@ -142,13 +169,18 @@ class Comparison:
         """The lines on which the compiler changed a count."""
         return tuple(line for line in self.lines if line.differs)
 
-    def __str__(self) -> str:
+    def words(self) -> list[str]:
+        """The lines that the compiler changed, each with the machine code that proves it."""
         rows = [self.title, f"{'line':>6}  {'access':<17} {'warp requests':>21} {'cost':>21}"]
-        for line in self.lines:
-            rows.append(str(line))
-            if line.differs:
-                rows += [f"{'':8}{text}" for text in (line.source, *line.evidence) if text]
-        return "\n".join([*rows, *(f"not claimed: {reason}" for reason in self.unmodelled)])
+        for line in self.different:
+            rows += [str(line), *(f"{'':8}{text}" for text in (line.source, *line.evidence) if text)]
+        return rows
+
+    def __str__(self) -> str:
+        same = len(self.lines) - len(self.different)
+        unchanged = f"{count(same, 'other access', 'other accesses')} unchanged"
+        rest = [unchanged if self.different else "The compiler changed no count."]
+        return "\n".join([*self.words(), *rest, *(f"not claimed: {reason}" for reason in self.unmodelled)])
 
 
 def compare(

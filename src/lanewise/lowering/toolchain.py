@@ -95,7 +95,7 @@ def compile_kernel(
         constants=banks,
         parameter_offset=_parameter_offset(sections[f".nv.info.{name}"]),
         parameters=tuple(int(bits) // 8 for bits in _entry_parameters(ptx)),
-        tools=f"numba-cuda, {_nvvm_version(ptx)}, ptxas {_version(ptxas)}, nvdisasm {_version(nvdisasm)}",
+        tools=f"{_nvvm_version(ptx)}, ptxas {_dotted(ptxas)}",
     )
 
 
@@ -215,6 +215,10 @@ def _version(tool: Path) -> tuple[int, int]:
     text = subprocess.run([str(tool), "--version"], capture_output=True, text=True, check=False).stdout
     match = re.search(r"release (\d+)\.(\d+)", text)
     return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def _dotted(tool: Path) -> str:
+    return ".".join(map(str, _version(tool)))
 
 
 def _nvvm_version(ptx: str) -> str:

@@ -37,11 +37,13 @@ class Traffic:
     not_modelled: str = ""
     example: WarpAccess | None = None
     worst: int = field(default=-1, repr=False)
+    worst_warp: int = 0
 
-    def add(self, addresses: Array, active: Array, unknown: bool) -> None:
-        """Count one execution: `(n_warps, 32)` byte addresses and active lanes."""
+    def add(self, addresses: Array, active: Array, unknown: bool, warps: Array) -> None:
+        """Count one execution: `(n_warps, 32)` byte addresses and active lanes, and the warps' numbers."""
         used = active.any(axis=1)
         addresses, active = addresses[used], active[used]
+        warps = warps[used]
         self.requests += len(active)
         if unknown:
             self.not_modelled = "its address depends on a value that is not computed"
@@ -53,7 +55,7 @@ class Traffic:
         elif INSTRUCTIONS[name].not_modelled:
             self.not_modelled = INSTRUCTIONS[name].not_modelled
         elif len(active):
-            self._charge(name, addresses, active)
+            self._charge(name, addresses, active, warps)
 
     @property
     def model_name(self) -> str:
@@ -64,7 +66,7 @@ class Traffic:
             return f"{'ld' if ins.kind == 'load' else 'st'}.{self.space}.b{8 * ins.bytes_per_lane}"
         return ins.model_name
 
-    def _charge(self, name: str, addresses: Array, active: Array) -> None:
+    def _charge(self, name: str, addresses: Array, active: Array, warps: Array) -> None:
         spec = INSTRUCTIONS[name]
         if spec.is_matrix:
             addresses = np.where(np.arange(WARP_LANES) < spec.address_lanes, addresses, 0)
@@ -80,7 +82,7 @@ class Traffic:
             raise Stopped(f"Line {self.instruction.line}: {self.instruction.text}: {error}") from error
         row = int(costs.argmax())
         if costs[row] > self.worst:
-            self.worst = int(costs[row])
+            self.worst, self.worst_warp = int(costs[row]), int(warps[row])
             mask = sum(1 << int(lane) for lane in active[row].nonzero()[0])
             self.example = WarpAccess(name, tuple(np.where(active[row], addresses[row], 0).tolist()), mask)
 
