@@ -164,7 +164,7 @@ def checked_index(index: Any, extent: Any, mask: Mask) -> tuple[Any, np.ndarray 
     full = whole(index)
     full = full.astype(np.int64) if full.dtype != INT64 else full
     size = whole(extent)
-    wrapped = np.where(full < 0, full + size, full) if low < 0 else full
+    wrapped = np.where(full < 0, full + size, full)[()] if low < 0 else full
     in_range = (wrapped >= 0) & (wrapped < size)
     if np.all(in_range):
         return wrapped, None

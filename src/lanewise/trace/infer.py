@@ -147,6 +147,10 @@ class Inference(Statements):
             if not dynamic:
                 offset = -(-self.facts.static_bytes // alignment) * alignment
                 self.facts.static_bytes = offset + dtype.itemsize * int(np.prod(shape))
+            if dynamic and any(known.offset is None for known in self.facts.shared.values()):
+                self.facts.notes.add(
+                    f"line {getattr(node, 'lineno', 0)}: dynamic shared arrays all start at the same byte; slice them apart."
+                )
             self.facts.shared[key] = SharedArray(dtype, shape, offset)
         if not dynamic:
             self.shared_storage.note_element(self.facts.shared[key].offset or 0, dtype.itemsize, dtype.itemsize)

@@ -325,4 +325,4 @@ def truth(value: Any) -> Any:
 
 def choose(mask: Any, chosen: Any, other: Any) -> Any:
     """Lane by lane, `chosen` where `mask` is set, else `other`; both have one type already."""
-    return np.where(mask, whole(chosen), whole(other))
+    return np.where(mask, whole(chosen), whole(other))[()]

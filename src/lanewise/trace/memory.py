@@ -70,6 +70,7 @@ class Memory(Statements):
         self.start_ordering()
 
     since_grid = 0
+    stands_for = 1  # blocks that the lanes of the last shared access speak for
 
     def start_ordering(self) -> None:
         """Accesses of earlier batches belong to other blocks, so nothing is ordered anew."""
@@ -110,7 +111,10 @@ class Memory(Statements):
             if isinstance(index, int) and isinstance(extent, int) and 0 <= index < extent:
                 position = add(position, index * stride)
                 continue
-            index, in_range = checked_index(typed(index), extent, mask)
+            given = typed(index)
+            index, in_range = checked_index(given, extent, mask)
+            if index is not given:
+                self._note_wrap(node, array, given)
             if in_range is not None:
                 inside = in_range if inside is None else inside & in_range
             position = add(position, scaled(cast(index, INT64), stride))
@@ -121,6 +125,13 @@ class Memory(Statements):
         if outside is not None or not mask.is_full:
             position = np.where(inside, whole(position), 0)
         return Place(array, array.dtype, array.unit, array.phase, position, within, indices, outside)
+
+    def _note_wrap(self, node: ast.AST, array: ArrayRef, index: Any) -> None:
+        """Mention negative indices: numba counts them from the end, which a kernel rarely means."""
+        if isinstance(index, np.generic) or limits(index)[0] >= 0:
+            return
+        if (np.atleast_2d(whole(index) < 0) & self.active.array).any():
+            self.notes.setdefault(f"line {getattr(node, 'lineno', 0)}: a negative index into {array.name} counts from its end.")
 
     def refreshed(self, place: Place) -> Place:
         if place.outside is None:
@@ -350,6 +361,7 @@ class Memory(Statements):
         rows_of_time = max(np.atleast_2d(self.since_block).shape[0], np.atleast_2d(self.since_warp).shape[0])
         alike = index.shape[0] == mask.array.shape[0] == rows_of_time == 1 and shadow.n_granules == n_granules
         time_, since_block, since_warp = len(self.events) - 1, self.since_block, self.since_warp
+        self.stands_for = n_blocks if alike else 1
         if alike:
             lanes = slice(None) if mask.is_full else np.flatnonzero(np.broadcast_to(mask.array[0], n_threads))
             who = self.launch.lane_numbers[lanes]
@@ -408,10 +420,9 @@ class Memory(Statements):
             )
             return Hazard("uninitialized_read", line, text, *at, element=element, count=count)
 
-        repeats = self.shape[0] if missing.size <= self.shape[1] and self.shape[0] > 1 and site.space == "shared" else 1
-        self.log.add(
-            "uninitialized_read", line, build, array=place.array.name, count=int(np.count_nonzero(missing)) * repeats
-        )
+        repeats = self.stands_for if site.space == "shared" else 1
+        n_lanes = int(np.count_nonzero(missing)) * repeats
+        self.log.add("uninitialized_read", line, build, array=place.array.name, count=n_lanes)
 
     def _reporter(
         self, site: Site, op: str, place: Place, now: Now, value: Any, locate: Callable[[int], tuple[int, int]]
@@ -421,8 +432,11 @@ class Memory(Statements):
         def report(stamps: np.ndarray, racing: np.ndarray) -> None:
             lanes = np.flatnonzero(racing)
             earlier, times = thread_of(stamps[lanes]), time_of(stamps[lanes])
-            severity = np.where(now.same_warp_of(earlier, lanes), 1, 0)
-            if op == "store":
+            # Lanes that write different values by one instruction: which one stays is undefined even in lock-step.
+            severity = np.where(now.same_warp_of(earlier, lanes) & (times != now.time), 1, 0)
+            if op == "store" and self.updating:
+                severity[self._is_own_update(site, times)] = 0
+            elif op == "store":
                 severity = np.where(self._same_value(place, value, now, lanes, earlier, times), 2, severity)
             sorts, first, counts = np.unique(times * 4 + severity, return_index=True, return_counts=True)
             for sort, position, count in zip(sorts, first, counts, strict=True):
@@ -433,6 +447,13 @@ class Memory(Statements):
                 self._log_race(site, before, op, place, names[int(sort) % 4], locate(lane), int(earlier[position]), int(count))
 
         return report
+
+    def _is_own_update(self, site: Site, times: np.ndarray) -> np.ndarray:
+        """Which earlier accesses are this augmented assignment's own read or write, made by other threads."""
+        here = [
+            event is not None and (event.line, event.column) == (site.line, site.column) for event in self.events
+        ]
+        return np.array(here)[times]
 
     def _same_value(
         self, place: Place, value: Any, now: Now, lanes: np.ndarray, earlier: np.ndarray, times: np.ndarray
@@ -469,8 +490,11 @@ class Memory(Statements):
         far = site.space == "global" and other[0] != at[0]
         who = f"thread {other[1]}" + (f" of block {other[0]}" if far else "")
         same = site is before
+        lost = self.updating and op == "store" and (before.line, before.column) == (site.line, site.column)
         lines = f"line {site.line}" if before.line == site.line else f"lines {before.line} and {site.line}"
-        if same and op == "store":
+        if lost and severity == "error":
+            deed = f"updates {element} (line {site.line}) and so does {who}; each reads before the other has written, so an update is lost"
+        elif same and op == "store":
             deed = f"{_VERBS[op]} {element} (line {site.line}) and so does {who}; only one value stays"
         else:
             deed = f"{_VERBS[op]} {element} (line {site.line}), which {who} {_PAST[before.op]} at line {before.line}, and nothing orders the two"
@@ -482,13 +506,16 @@ class Memory(Statements):
             f" put cuda.syncwarp() between them ({lines}).",
             "benign": "Both write the same value, so the result is right; let one thread write to say what you mean.",
         }[severity]
-        if same and op == "store" and severity == "lock_step":
-            advice = "Let one lane write, or use cuda.atomic."
+        if lost and severity == "error":
+            advice = "Use cuda.atomic.add (or the atomic operation that you need)."
+        elif same and op == "store" and severity != "benign":
+            advice = "Let one thread write, give each its own element, or use cuda.atomic."
 
         def build(total: int) -> Hazard:
             text = f"block={at[0]} thread={at[1]}: {deed}. {advice}"
             return Hazard(kind, site.line, text, *at, severity, before.line, other[0], other[1], element, total)
 
+        count *= self.stands_for if site.space == "shared" else 1
         self.log.add(kind, site.line, build, other_line=before.line, severity=severity, array=place.array.name, count=count)
 
     # -- arrays that a kernel makes --------------------------------------------------------------------------------

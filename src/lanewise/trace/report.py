@@ -90,7 +90,7 @@ class Trace:
         for site in self.sites:
             site.count(launch.block_of)
         self.hazards: list[Hazard] = engine.log.hazards()
-        self.notes = list(engine.notes)
+        self.notes = [*sorted(facts.notes), *engine.notes]
         self.warnings = [(line, text) for (line, _), text in sorted(facts.warnings.items())]
         self.warnings += [
             (0, f"argument {name} has a packed record type; the compiler loads its fields byte by byte. Use align=True.")

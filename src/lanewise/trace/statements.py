@@ -88,6 +88,7 @@ class Statements(Expressions):
         self.evaluate(node.value)
 
     result_unused: ast.expr | None = None
+    updating = False  # True while an augmented assignment such as `s[0] += 1` stores
 
     def _run_Assign(self, node: ast.Assign) -> None:
         value = self.evaluate(node.value)
@@ -112,7 +113,9 @@ class Statements(Expressions):
         place = self._target_place(node.target)
         left = self.load(node.target, place)
         value = self.operate(node, operator, left, self.number(node.value))
+        self.updating = True
         self.store(node.target, place, value)
+        self.updating = False
 
     def assign(self, target: ast.expr, value: Any) -> None:
         """Bind a value to a name, an element, a field, or a tuple of these."""
