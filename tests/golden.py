@@ -1,23 +1,20 @@
-"""The recorded counter tables in `tests/data`, as arrays."""
+"""The recorded counter tables of the package, as arrays."""
 
-import csv
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 
-DATA = Path(__file__).parent / "data"
+from lanewise.records import Launch, counter_table
 
 
 @dataclass(frozen=True)
 class GoldenTable:
-    """All recorded rows of one instruction; `counts` are the two counter columns, `(n,)` each."""
+    """Recorded rows of one instruction; `counters` maps a counter's name to `(n,)` counts."""
 
     instruction: str
     addresses: np.ndarray
     masks: tuple[int, ...]
-    counts: tuple[np.ndarray, np.ndarray]
+    counters: dict[str, np.ndarray]
 
     @property
     def active(self) -> np.ndarray:
@@ -25,21 +22,22 @@ class GoldenTable:
         return np.array([[bool(mask >> lane & 1) for lane in range(32)] for mask in self.masks])
 
 
-@cache
-def golden_tables(file: str, first: str, second: str) -> tuple[GoldenTable, ...]:
-    """Read one CSV file and group its rows by instruction; `first` and `second` name the counter columns."""
-    with (DATA / file).open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
+def golden_tables(*names: str) -> tuple[GoldenTable, ...]:
+    """The counter tables of the H200 with these names, one `GoldenTable` for each table and instruction."""
     return tuple(
-        _table(name, [row for row in rows if row["instruction"] == name], first, second)
-        for name in sorted({row["instruction"] for row in rows})
+        golden_table(table.of(instruction))
+        for table in (counter_table("h200", name) for name in names)
+        for instruction in table.instructions
     )
 
 
-def _table(name: str, rows: list[dict[str, str]], first: str, second: str) -> GoldenTable:
+def golden_table(launches: tuple[Launch, ...]) -> GoldenTable:
+    """These launches of one instruction, as arrays."""
     return GoldenTable(
-        instruction=name,
-        addresses=np.array([[int(offset) for offset in row["byte_offsets"].split()] for row in rows]),
-        masks=tuple(int(row["active_mask"], 16) for row in rows),
-        counts=(np.array([int(row[first]) for row in rows]), np.array([int(row[second]) for row in rows])),
+        instruction=launches[0].instruction,
+        addresses=np.array([launch.byte_offsets for launch in launches]),
+        masks=tuple(launch.active_mask for launch in launches),
+        counters={
+            name: np.array([launch.counters[name] for launch in launches]) for name in launches[0].counters
+        },
     )

@@ -30,6 +30,12 @@ def test_a_group_fills_the_banks_once(name: str, lanes: int, words: int) -> None
     assert lanes * words == 32
 
 
+def test_an_async_copy_has_an_address_in_each_space() -> None:
+    assert instruction("cp.async.ca.16", space="global") is instruction("cp.async.ca.16", space="shared")
+    with pytest.raises(UnknownInstruction, match="not a global-memory instruction"):
+        instruction("ldmatrix.x4", space="global")
+
+
 def test_only_wide_loads_fuse() -> None:
     assert {name for name, entry in INSTRUCTIONS.items() if entry.fuses} == {
         "ld.shared.b64",

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lanewise
 from lanewise.errors import InvalidLaunch, UnknownInstruction, UnknownMachine
 from lanewise.instructions import INSTRUCTIONS
 from lanewise.machine import AVAILABILITY, MACHINES, Machine, from_name, occupancy
 
 DATA = Path(__file__).with_name("data")
+RECORDED = Path(lanewise.machine.__file__).with_name("recorded")
 VENDOR_ROWS = list(csv.DictReader((DATA / "vendor_occupancy.csv").read_text().splitlines()))
 machines = st.sampled_from(list(MACHINES.values()))
 
@@ -108,7 +110,7 @@ def test_numbers_a_reader_would_look_up():
 
 
 def test_the_driver_of_an_h200_states_the_same_limits():
-    limits = json.loads((DATA / "h200_machine.json").read_text())["limits"]
+    limits = json.loads((RECORDED / "h200" / "machine.json").read_text())["limits"]
     machine = from_name(tuple(limits["capability"]))
     stated = {fact.name: fact.value for fact in machine.facts()}
     both = stated.keys() & limits.keys()

@@ -47,6 +47,10 @@ class Instruction:
         """Consecutive lanes that fill the 32 banks once: 32, 16 or 8."""
         return BANKS // self.words_per_lane
 
+    def touches(self, space: Space) -> bool:
+        """True if the instruction has an address in this memory space; cp.async has one in each."""
+        return self.space == space or self.op == "async_copy"
+
     @property
     def is_matrix(self) -> bool:
         """True for ldmatrix and stmatrix, whose lanes address rows for the whole warp."""
@@ -62,7 +66,7 @@ class Instruction:
 
 
 _MEASURED = "measured on an NVIDIA H200 (sm_90) with Nsight Compute"
-_DOCUMENTED = "documented by the vendor"
+_UNKNOWN = "unknown"
 
 
 def _scalar_and_vector() -> list[Instruction]:
@@ -73,7 +77,7 @@ def _scalar_and_vector() -> list[Instruction]:
         table += [
             Instruction(f"ld.shared.b{bits}", "shared", "load", n_bytes, _MEASURED, fuses=wide),
             Instruction(f"st.shared.b{bits}", "shared", "store", n_bytes, _MEASURED),
-            Instruction(f"ld.global.b{bits}", "global", "load", n_bytes, _DOCUMENTED),
+            Instruction(f"ld.global.b{bits}", "global", "load", n_bytes, _MEASURED),
             Instruction(f"st.global.b{bits}", "global", "store", n_bytes, _MEASURED),
         ]
     return table
@@ -91,30 +95,47 @@ def _matrix() -> list[Instruction]:
 
 def _async_copies() -> list[Instruction]:
     uncounted = (
-        "the shared-memory counters show nothing for this copy, and whether a scattered destination costs"
-        " time is not known. Time it, or use cp.async.ca.4 or .8 if you need a count."
+        "the shared-memory counters show nothing for this copy, and no rule for its time is known, only that"
+        " it is not free (the record 'timing' has some cases). Use cp.async.ca if you need a count."
     )
     return [
-        Instruction("cp.async.ca.4", "shared", "async_copy", 4, _MEASURED, merges_equal_words=False),
-        Instruction("cp.async.ca.8", "shared", "async_copy", 8, _MEASURED, merges_equal_words=False),
-        Instruction("cp.async.ca.16", "shared", "async_copy", 16, "unknown", not_modelled=uncounted),
-        Instruction("cp.async.cg.16", "shared", "async_copy", 16, "unknown", not_modelled=uncounted),
+        *(
+            Instruction(f"cp.async.ca.{n}", "shared", "async_copy", n, _MEASURED, merges_equal_words=False)
+            for n in (4, 8, 16)
+        ),
+        Instruction("cp.async.cg.16", "shared", "async_copy", 16, _UNKNOWN, not_modelled=uncounted),
     ]
 
 
-def _reductions() -> list[Instruction]:
-    lanes_apart = (
-        "lanes on one address are counted separately, not by distinct sectors (measured on the H200), and the"
-        " rule that holds is not known. Count its addresses as st.global.b32 for a lower bound."
+def _atomics() -> list[Instruction]:
+    """Adding the constant 1 is an instruction of its own (ATOMS.POPC.INC, from sm_80) and merges equal words.
+
+    Any other integer atomic serves each lane by itself.
+    """
+    retried = "the GPU repeats it until every lane has had its turn, and no rule for the count is settled"
+    by_lane = (
+        "lanes on one address are counted separately, not by distinct sectors, and the rule that holds is not"
+        " settled. Count its addresses as st.global.b32 for a lower bound."
     )
     return [
-        Instruction("red.shared.add.u32", "shared", "reduction", 4, _MEASURED),
-        Instruction("red.global.add.u32", "global", "reduction", 4, "unknown", not_modelled=lanes_apart),
+        Instruction("red.shared.add.u32", "shared", "reduction", 4, f"{_MEASURED}, adding the constant 1"),
+        *(
+            Instruction(name, "shared", "reduction", 4, _MEASURED, merges_equal_words=False)
+            for name in ("red.shared.add.u32.reg", "atom.shared.add.u32", "atom.shared.exch.b32")
+        ),
+        *(
+            Instruction(name, "shared", "reduction", 4, _UNKNOWN, not_modelled=f"{retried}.")
+            for name in ("atom.shared.cas.b32", "red.shared.add.f32")
+        ),
+        *(
+            Instruction(name, "global", "reduction", 4, _UNKNOWN, not_modelled=by_lane)
+            for name in ("red.global.add.u32", "atom.global.add.u32")
+        ),
     ]
 
 
 INSTRUCTIONS: dict[str, Instruction] = {
-    entry.name: entry for entry in (*_scalar_and_vector(), *_matrix(), *_async_copies(), *_reductions())
+    entry.name: entry for entry in (*_scalar_and_vector(), *_matrix(), *_async_copies(), *_atomics())
 }
 
 
@@ -126,7 +147,7 @@ def instruction(name: str, space: Space | None = None) -> Instruction:
 
     With `space`, an instruction of the other memory space is refused. Raises `UnknownInstruction`.
     """
-    allowed = [key for key, entry in INSTRUCTIONS.items() if space in (None, entry.space)]
+    allowed = [key for key, entry in INSTRUCTIONS.items() if space is None or entry.touches(space)]
     if name not in allowed:
         near = difflib.get_close_matches(str(name), allowed, n=3, cutoff=0.3) or allowed[:3]
         what = f"a {space}-memory instruction" if space else "an instruction"

@@ -48,12 +48,15 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Launch:
-    """One recorded launch: the instruction, what its lanes addressed, and the counters read (name ->
-    count)."""
+    """One recorded launch: the instruction, what its lanes addressed, and the counters read (name -> count).
+
+    `source_offsets` are those of the global source of an async copy; empty means contiguous, from 0.
+    """
 
     instruction: str
     active_mask: int
     byte_offsets: tuple[int, ...]
+    source_offsets: tuple[int, ...]
     counters: Mapping[str, int]
 
 
@@ -96,18 +99,18 @@ def counter_table(gpu: str, name: str) -> CounterTable:
 
 @cache
 def _counter_table(gpu: str, name: str) -> CounterTable:
-    lines = _read(gpu, f"{name}.csv").splitlines()
-    provenance = Provenance(**json.loads(_read(gpu, f"{name}.provenance.json")))
-    return CounterTable(name, provenance, tuple(_launch(row) for row in csv.DictReader(lines)))
+    rows = csv.DictReader(_read(gpu, f"{name}.csv").splitlines())
+    return CounterTable(name, _provenance(gpu, name), tuple(_launch(row) for row in rows))
 
 
 def _launch(row: dict[str, str]) -> Launch:
-    addressing = ("instruction", "active_mask", "byte_offsets")
+    offsets = {key: tuple(map(int, row.get(key, "").split())) for key in ("byte_offsets", "source_offsets")}
+    counted = {
+        key: count for key, count in row.items() if key not in (*offsets, "instruction", "active_mask")
+    }
+    counters = {key: int(count) for key, count in counted.items() if count}
     return Launch(
-        instruction=row["instruction"],
-        active_mask=int(row["active_mask"], 16),
-        byte_offsets=tuple(int(offset) for offset in row["byte_offsets"].split()),
-        counters=MappingProxyType({key: int(value) for key, value in row.items() if key not in addressing}),
+        row["instruction"], int(row["active_mask"], 16), **offsets, counters=MappingProxyType(counters)
     )
 
 
@@ -128,11 +131,17 @@ class Record:
 
 @cache
 def record(gpu: str, slug: str) -> Record:
-    """Read an experiment, e.g. `record("h200", "banks")`. Raises `UnknownRecord` with the experiments there
+    """Read an experiment, e.g. `record("h200", "timing")`. Raises `UnknownRecord` with the experiments there
     are."""
     content = json.loads(_read(gpu, f"{slug}.json"))
-    tables = {name: tuple(MappingProxyType(row) for row in rows) for name, rows in content["tables"].items()}
-    return Record(slug, Provenance(**content["provenance"]), MappingProxyType(tables))
+    tables = {name: tuple(MappingProxyType(row) for row in rows) for name, rows in content.items()}
+    return Record(slug, _provenance(gpu, slug), MappingProxyType(tables))
+
+
+def _provenance(gpu: str, name: str) -> Provenance:
+    stated = json.loads(_read(gpu, "provenance.json"))
+    methods = stated.pop("methods")
+    return Provenance(**stated, method=methods.get(name, methods["*"]))
 
 
 def _read(gpu: str, file: str) -> str:
@@ -148,5 +157,5 @@ def _there_are() -> list[str]:
         f"{gpu.name}/{entry.name}"
         for gpu in gpus
         for entry in gpu.iterdir()
-        if entry.name.endswith((".csv", ".json")) and not entry.name.endswith(".provenance.json")
+        if entry.name.endswith((".csv", ".json")) and entry.name != "provenance.json"
     )

@@ -62,7 +62,7 @@ def global_sectors(
 
     `byte_addresses` is `(n, 32)` integers (bytes), `active` is `(n, 32)` bools (default: all lanes). Returns
     `(requests, sectors)`, two `(n,)` int64 arrays; a request is one warp instruction with at least one active
-    lane.
+    lane. For `cp.async.ca` these are the source addresses.
 
     >>> global_sectors("ld.global.b32", 4 + 4 * np.arange(32)[None, :])
     (array([1]), array([5]))
