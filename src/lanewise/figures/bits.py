@@ -11,8 +11,9 @@ from lanewise.swizzles import Swizzle
 from lanewise.text import count, spans
 
 LEFT = 1.25  # cells to the left of the highest bit
-CELL_PT = 30.0
-FEWEST_BITS = 8
+CELL_PT = 30.0  # unless there are too many bits for that
+FEWEST_BITS, MOST_BITS = 8, 18
+EXPRESSION = 2.9  # em; the width of "^x17" in bold
 # Cells below the heading: numbers of the bits, the offset x, the lines, the offset y, the labels below.
 NUMBERS, BEFORE, AFTER, GROUPS, BOTTOM = 0.35, 0.8, 3.3, 4.75, 5.4
 
@@ -42,10 +43,16 @@ def draw_swizzle_bits(
         raise InvalidDrawing(
             f"draw_swizzle_bits: n_bits={n_bits} leaves out bits of {swizzle}. Use at least {taking_part}."
         )
+    if n_bits > MOST_BITS:
+        raise InvalidDrawing(
+            f"draw_swizzle_bits: {n_bits} bits are not legible side by side; at most {MOST_BITS} are. Count"
+            " offsets in larger units with swizzle.in_units_of, or draw fewer bits."
+        )
     width = LEFT + n_bits + 0.4
-    heading = heading_height(CELL_PT)
+    width_pt = min(width * CELL_PT, style.WIDE)
+    heading = heading_height(width_pt / width)
     with style.settings():
-        sheet = Sheet(width, heading + BOTTOM, width * CELL_PT, ax=ax)
+        sheet = Sheet(width, heading + BOTTOM, width_pt, ax=ax)
         sheet.heading(title or str(swizzle), _flips_in_words(swizzle))
         _draw_offsets(sheet, heading, swizzle, n_bits)
         _draw_flips(sheet, heading, swizzle, n_bits)
@@ -77,9 +84,10 @@ def _draw_bit(sheet: Sheet, x: float, y: float, lines: list[str], tone: Tone | N
     """One bit as an expression of the bits before; with a tone if it takes part."""
     fill, edge, line = (tone.fill, tone.edge, 1.4) if tone else (PAPER, GREY.edge, 0.7)
     sheet.box(x + 0.04, y, 0.92, 1.0, fill=fill, edge=edge, line=line, gid=gid, z=2)
+    size = min(CELL, 0.92 * sheet.cell_pt / EXPRESSION)
     for position, text in enumerate(lines):
         middle = y + 0.5 + (position - (len(lines) - 1) / 2) * 0.44
-        sheet.text(x + 0.5, middle, text, CELL, align="center", bold=position > 0)
+        sheet.text(x + 0.5, middle, text, size, align="center", bold=position > 0)
 
 
 def _draw_flips(sheet: Sheet, top: float, swizzle: Swizzle, n_bits: int) -> None:

@@ -139,7 +139,7 @@ class Sheet:
     ) -> Line2D:
         """A line through points."""
         line = Line2D(xs, ys, color=color, linewidth=width * self.scale, clip_on=False, zorder=z)
-        self.ax.add_line(line)
+        self.ax.add_artist(line)
         return _name(line, gid)
 
     def dot(self, x: float, y: float, size: float, color: str) -> Line2D:
@@ -182,7 +182,7 @@ class Sheet:
 
     def _place(self, patch: Any, line: float, gid: str | None) -> Any:
         patch.set(linewidth=line * self.scale, clip_on=False)
-        self.ax.add_patch(patch)
+        self.ax.add_artist(patch)  # add_patch would also update data limits, which takes longer than drawing
         return _name(patch, gid)
 
 

@@ -20,7 +20,7 @@ from lanewise.machine import BANKS, WORD_BYTES
 from lanewise.memory import SharedCost
 
 LEFT = 2.7  # cells to the left of the first column
-NARROWEST = 17.0  # cells that a heading needs
+NARROWEST, NARROWEST_HEADED = 11.5, 17.0  # cells that the key and a heading need
 CELL_PT = 22.0  # unless the grid is too wide for that
 DIGIT_PT = 7.5  # of a cell, for each digit of the longest number
 SHADES = ("#F2F6FA", "#86B5D8")  # first and last bank or chunk; INK reads on all between
@@ -60,11 +60,11 @@ def draw_address_grid(
     cost = None if access is None else require_shared_cost("draw_address_grid", access)
     tile = tile_of(layout, rows, cols, element_bytes, base_address, padding_from, label)
     xs, ys = _places(tile.cols), _places(tile.rows)
-    width = max(LEFT + xs[-1] + 1.5, NARROWEST)
+    headed = bool(title or cost)
+    width = max(LEFT + xs[-1] + 1.5, NARROWEST_HEADED if headed else NARROWEST)
     digits = len(str(tile.numbers.max()))
     width_pt = min(style.WIDE, width * max(CELL_PT, digits * DIGIT_PT))
     _require_room(tile, width_pt / width)
-    headed = bool(title or cost)
     padded = tile.padding_from is not None and tile.cols[-1] >= tile.padding_from
     heading = heading_height(width_pt / width) if headed else 0.3
     with style.settings():

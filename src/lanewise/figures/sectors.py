@@ -132,7 +132,8 @@ def _draw_header(sheet: Sheet, y: float) -> None:
 def _draw_line(
     sheet: Sheet, y: float, height: float, line: int, cost: GlobalCost, lanes_by_word: dict[int, list[int]]
 ) -> None:
-    sheet.text(LEFT - 0.4, y + height / 2, str(line), CELL, align="right", color=MUTED)
+    size = min(CELL, (LEFT - 0.6) * sheet.cell_pt / (len(str(line)) * style.DIGIT_WIDTH))
+    sheet.text(LEFT - 0.4, y + height / 2, str(line), size, align="right", color=MUTED)
     for sector in range(line * SECTORS_PER_LINE, (line + 1) * SECTORS_PER_LINE):
         x = _sector_x(sector)
         if sector not in cost.lanes_by_sector:

@@ -13,6 +13,7 @@ from lanewise.text import count, spans
 
 # Longer lists of lanes or banks are replaced by their number.
 LONGEST_LIST = 36
+MOST_LINES = 6  # lanes that a cell lists one by one
 
 _VERBS = {"load": "read", "store": "write", "reduction": "update", "async_copy": "fill"}
 
@@ -91,19 +92,19 @@ def group_in_words(cost: SharedCost, index: int) -> str:
 
 
 def cell_lines(lanes: Sequence[int]) -> tuple[str, ...]:
-    """The lanes of a cell as lines of at most three characters: each lane, the ends of a run, or a count.
+    """The lanes of a cell as lines of two characters: each lane, the ends of a series, or their number.
 
-    >>> cell_lines([0, 1]), cell_lines(range(32)), cell_lines(range(0, 32, 8)), cell_lines([0, 3, 4, 9, 20])
-    (('0', '1'), ('0', '⋮', '31'), ('0', '8', '16', '24'), ('5×',))
+    >>> cell_lines([0, 1]), cell_lines(range(32)), cell_lines(range(0, 32, 4)), cell_lines([0, 3, 4, 9, 20])
+    (('0', '1'), ('0', '⋮', '31'), ('0', '4', '⋮', '28'), ('0', '3', '4', '9', '20'))
+    >>> cell_lines([n * n % 31 for n in range(16)])
+    ('16', 'of', '32')
     """
     steps = {after - before for before, after in pairwise(lanes)}
     if len(lanes) > 3 and steps == {1}:
         return str(lanes[0]), "⋮", str(lanes[-1])
-    if len(lanes) <= 4:
-        return tuple(map(str, lanes))
-    if len(steps) == 1 and steps != {0}:
+    if len(lanes) > 4 and len(steps) == 1:
         return str(lanes[0]), str(lanes[1]), "⋮", str(lanes[-1])
-    return (f"{len(lanes)}×",)
+    return tuple(map(str, lanes)) if len(lanes) <= MOST_LINES else (str(len(lanes)), "of", "32")
 
 
 def _demand(phase: Phase, access: WarpAccess, by_name: bool) -> str:
