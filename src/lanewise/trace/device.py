@@ -248,7 +248,7 @@ def _match_any(engine: Any, node: ast.Call, mask: Any, number: Any) -> Any:
     voting = _active_by_warp(engine)
     values, voting = np.broadcast_arrays(values, voting)
     equal = (values[..., :, None] == values[..., None, :]) & voting[..., None, :]
-    return (equal * _BITS).sum(axis=3).astype(np.uint32).reshape(values.shape[0], -1)
+    return (equal * _BITS).sum(axis=3).astype(np.uint32).view(np.int32).reshape(values.shape[0], -1)
 
 
 @intrinsic("cuda.match_all_sync")

@@ -91,6 +91,8 @@ def _float(engine: Any, node: ast.Call, value: Any = 0.0) -> Any:
     kind = dtype_of(engine.as_number(node, value))
     if kind.kind == "c":
         engine.refuse(node, "float of a complex number", "Use .real.")
+    if kind == BOOL:
+        engine.refuse(node, "float of a bool", "numba has none; use float32(x) or float64(x).")
     engine.tick(node)
     return value if kind in (FLOAT32, FLOAT64) else cast(value, FLOAT64)
 
@@ -220,7 +222,7 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "gamma": _gamma,
     "lgamma": _lgamma,
 }
-_TO_INT = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}
+_ROUNDING = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}
 _TESTS = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}
 _PAIRS: dict[str, Callable[[Any, Any], Any]] = {
     "pow": np.power,
@@ -228,6 +230,7 @@ _PAIRS: dict[str, Callable[[Any, Any], Any]] = {
     "atan2": np.arctan2,
     "hypot": np.hypot,
     "copysign": np.copysign,
+    "nextafter": np.nextafter,
 }
 
 
@@ -246,11 +249,13 @@ def _unary(function: Callable[[Any], Any]) -> Callable[..., Any]:
     return apply
 
 
-def _to_int(function: Callable[[Any], Any]) -> Callable[..., Any]:
+def _rounding(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    """NumPy's rounding functions leave integers as they are; numba's `math.floor` makes them floats."""
+
     def apply(engine: Any, node: ast.Call, value: Any) -> Any:
         engine.tick(node)
         value = whole(engine.as_number(node, value))
-        return cast(function(value) if value.dtype.kind == "f" else value, INT64)
+        return function(value) if value.dtype.kind == "f" else value
 
     return apply
 
@@ -267,7 +272,8 @@ def _pair(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     def apply(engine: Any, node: ast.Call, left: Any, right: Any) -> Any:
         engine.tick(node)
         kinds = dtype_of(engine.as_number(node, left)), dtype_of(engine.as_number(node, right))
-        dtype = FLOAT32 if kinds == (FLOAT32, FLOAT32) else FLOAT64
+        single = kinds == (FLOAT32, FLOAT32) or (function is np.power and kinds == (FLOAT32, INT32))
+        dtype = FLOAT32 if single else FLOAT64
         return function(cast(left, dtype), cast(right, dtype))
 
     return apply
@@ -277,10 +283,10 @@ for _name, _function in _UNARY.items():
     intrinsic(f"math.{_name}")(_unary(_function))
 for _name in ("sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh", "fabs", "exp2"):
     intrinsic(f"numpy.{_name}")(_unary(_UNARY[_name]))
-for _name, _function in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc), ("rint", np.rint)):
-    intrinsic(f"numpy.{_name}")(_unary(_function))
-for _name, _function in _TO_INT.items():
-    intrinsic(f"math.{_name}")(_to_int(_function))
+for _name, _function in _ROUNDING.items():
+    intrinsic(f"math.{_name}")(_unary(_function))
+    intrinsic(f"numpy.{_name}")(_rounding(_function))
+intrinsic("numpy.rint")(_unary(np.rint))
 for _name, _function in _TESTS.items():
     intrinsic(f"math.{_name}", f"numpy.{_name}")(_test(_function))
 for _name, _pair_function in _PAIRS.items():

@@ -28,6 +28,9 @@ FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = (
 # What fits in float32 according to numba; all other integers take float32 to float64.
 _NARROW = {np.dtype(name) for name in ("bool", "int8", "int16", "uint8", "float16", "float32", "complex64")}
 
+FLOAT16 = np.dtype("float16")
+_HALF_PAIRS = ({FLOAT16, BOOL}, {FLOAT16, np.dtype("int8")})
+
 
 class Split:
     """An int64 value `block + thread`, with `block` of shape `(B, 1)` and `thread` of shape `(1, T)`."""
@@ -119,8 +122,8 @@ def arithmetic_type(left: np.dtype, right: np.dtype) -> np.dtype:
         narrow = left in _NARROW and right in _NARROW
         if "c" in kinds:
             return COMPLEX64 if narrow else COMPLEX128
-        if left == right:
-            return left
+        if left == right or {left, right} in _HALF_PAIRS:
+            return np.promote_types(left, right)
         return FLOAT32 if narrow else FLOAT64
     return UINT64 if kinds == "uu" else INT64
 
@@ -145,7 +148,13 @@ def _division_type(left: np.dtype, right: np.dtype) -> np.dtype:
 
 def _power_type(left: np.dtype, right: np.dtype) -> np.dtype:
     # numba has float ** int as its own operation, in the precision of the float.
-    return left if left.kind in "fc" and right.kind in "iub" else arithmetic_type(left, right)
+    power = left if left.kind == "f" and right.kind in "iub" else arithmetic_type(left, right)
+    return FLOAT32 if power == FLOAT16 else power
+
+
+def _floor_type(left: np.dtype, right: np.dtype) -> np.dtype:
+    floor = arithmetic_type(left, right)
+    return FLOAT32 if floor == FLOAT16 else floor
 
 
 def _power(base: Any, exponent: Any) -> Any:
@@ -166,8 +175,8 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], _Types]] = {
     "Sub": (np.subtract, arithmetic_type),
     "Mult": (np.multiply, arithmetic_type),
     "Div": (np.true_divide, _division_type),
-    "FloorDiv": (np.floor_divide, arithmetic_type),
-    "Mod": (np.mod, arithmetic_type),
+    "FloorDiv": (np.floor_divide, _floor_type),
+    "Mod": (np.mod, _floor_type),
     "Pow": (_power, _power_type),
     "LShift": (np.left_shift, _shift_type),
     "RShift": (np.right_shift, _shift_type),
@@ -310,7 +319,7 @@ def positive(value: Any) -> Any:
 def inverted(value: Any) -> Any:
     """`~x`: integers become 64 bits wide, a bool stays one."""
     dtype = dtype_of(value)
-    return np.invert(cast(value, dtype if dtype == BOOL else _widened(dtype)))
+    return np.invert(_whole_as(value, dtype if dtype == BOOL else _widened(dtype)))
 
 
 def _widened(dtype: np.dtype) -> np.dtype:

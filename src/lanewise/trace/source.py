@@ -220,8 +220,8 @@ def fold(operator: str, left: Any, right: Any) -> int | float | None:
         return left / right
     if operator in ("LShift", "RShift") and isinstance(left, int) and isinstance(right, int) and 0 <= right < 64:
         return left << right if operator == "LShift" else left >> right
-    if operator == "Pow" and isinstance(left, int) and isinstance(right, int) and 0 <= right < 64 and abs(left) <= 2:
-        return int(left**right)
+    if operator == "Pow" and isinstance(left, int) and isinstance(right, int) and 0 <= right < 64:
+        return int(left**right) if abs(left).bit_length() * right <= 64 else None
     return None
 
 

@@ -16,6 +16,7 @@ from lanewise.trace.arrays import SharedStorage
 from lanewise.trace.control import Execution
 from lanewise.trace.infer import Facts, Inference
 from lanewise.trace.launch import Launch, chosen_blocks, make_launch
+from lanewise.trace.refusals import UnsupportedConstruct
 from lanewise.trace.report import Trace
 from lanewise.trace.source import function_of
 
@@ -70,6 +71,25 @@ def trace(
 
     Raises `UnsupportedConstruct` (with file, line and a way out), `InvalidLaunch`, or `KernelLimit`.
     """
+    try:
+        return _trace(kernel, grid, block, arguments, dynamic_shared_bytes, blocks, machine, lowering, Limits(steps, seconds))
+    except RecursionError:
+        raise UnsupportedConstruct(
+            "trace: an expression or block of the kernel is nested too deeply to be read. Split it over several lines."
+        ) from None
+
+
+def _trace(
+    kernel: Any,
+    grid: Any,
+    block: Any,
+    arguments: tuple[Any, ...],
+    dynamic_shared_bytes: int,
+    blocks: Any,
+    machine: str | tuple[int, int] | Machine,
+    lowering: str,
+    limits: Limits,
+) -> Trace:
     target = from_name(machine)
     launch = make_launch(grid, block, dynamic_shared_bytes, target)
     function = function_of(kernel)
@@ -81,7 +101,7 @@ def trace(
     launch.check_shared(facts.static_bytes)
     given.check_writable(function)
     _lay_out_shared(shared, launch, facts)
-    engine = Execution(facts, launch, shared, Limits(steps, seconds))
+    engine = Execution(facts, launch, shared, limits)
     for batch in _batches(launch, facts, numbers):
         engine.run_batch(function, given.env, batch)
     report = Trace(function, launch, facts, engine, given, numbers)
