@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from lanewise.trace.arrays import ArrayRef, Element, same_array
+from lanewise.trace.asynchronous import Asynchronous
 from lanewise.trace.expressions import new_frame
 from lanewise.trace.lanes import cast, choose, dtype_of, is_number, typed
 from lanewise.trace.masks import Mask, union
 from lanewise.trace.source import Function
-from lanewise.trace.synchronisation import Synchronisation
 
 Env = dict[str, Any]
 Path = "tuple[Mask, Env]"
@@ -32,7 +32,7 @@ class _Loop:
     waiting: list[tuple[Mask, Env]] = field(default_factory=list)
 
 
-class Execution(Synchronisation):
+class Execution(Asynchronous):
     """The executing pass."""
 
     def run_batch(self, function: Function, env: Env, blocks: np.ndarray) -> None:

@@ -14,6 +14,7 @@ from lanewise.trace.lanes import (
     BOOL,
     FLOAT32,
     FLOAT64,
+    INT32,
     INT64,
     cast,
     choose,

@@ -128,6 +128,20 @@ class Inference(Statements):
         self.touch(place, "read" if values is None else "write", place.dtype.itemsize)
         return None if values is not None else (self.dummy(place.dtype),) * n
 
+    def copy_async(self, node: ast.AST, destination: Place, source: Place, instruction: str) -> None:
+        """A copy reads and writes."""
+        self.touch(source, "read")
+        self.touch(destination, "write")
+
+    def commit_copies(self, node: ast.AST) -> None:
+        """Nothing is in flight among dummies."""
+
+    def wait_for_copies(self, node: ast.AST, n: int) -> None:
+        """Nothing is in flight among dummies."""
+
+    def wait_for_all_copies(self, node: ast.AST) -> None:
+        """Nothing is in flight among dummies."""
+
     def barrier(self, node: ast.AST, name: str = "syncthreads") -> None:
         """Nothing to order among dummies."""
 

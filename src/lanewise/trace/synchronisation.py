@@ -161,7 +161,7 @@ class Synchronisation(Memory):
         if place.mask is None:
             return place.dtype.type(0)
         if place.storage.space in ("global", "shared"):
-            self._count_atomic(node, place, name)
+            self._count_atomic(node, place, name, values)
         mask = place.mask
         memory, index = _flat(place, mask)
         operands = [np.broadcast_to(np.atleast_2d(whole(cast(value, place.dtype))), self.shape)[mask.full] for value in values]
@@ -173,15 +173,27 @@ class Synchronisation(Memory):
         result[mask.full] = old
         return result
 
-    def _count_atomic(self, node: ast.Call, place: Place, name: str) -> None:
-        space, bits = place.storage.space, 8 * place.dtype.itemsize
+    def _count_atomic(self, node: ast.Call, place: Place, name: str, values: tuple[Any, ...]) -> None:
         unused = node is self.result_unused
-        kind = {"f": "f", "i": "s", "u": "u"}.get(place.dtype.kind, "b")
-        instruction = f"{'red' if unused else 'atom'}.{space}.{name}.{kind}{bits}"
-        if unused and name in ("add", "sub") and place.dtype.kind in "iu" and bits == 32:
-            instruction = f"red.{space}.add.u32"
+        instruction = _atomic_name(place, name, unused, values)
         site = self._count(node, "atomic", instruction, place, 0)
         self.shade(site, "atomic", place, place.dtype.itemsize)
+
+
+def _atomic_name(place: Place, name: str, unused: bool, values: tuple[Any, ...]) -> str:
+    """The name of an atomic in `lanewise.instructions`, or a PTX-like name for one without a rule."""
+    space, bits, kind = place.storage.space, 8 * place.dtype.itemsize, place.dtype.kind
+    verb = "red" if unused else "atom"
+    if kind in "iu" and bits == 32 and name in ("add", "sub"):
+        # Adding the constant 1 in shared memory is an instruction of its own.
+        counts = unused and space == "shared" and name == "add"
+        by_register = ".reg" if unused and space == "shared" else ""
+        literal_one = isinstance(values[0], int) and values[0] == 1
+        return f"{verb}.{space}.add.u32{'' if counts and literal_one else by_register}"
+    if name in ("exch", "cas") and bits == 32:
+        return f"atom.{space}.{name}.b32"
+    letter = {"f": "f", "i": "s", "u": "u"}.get(kind, "b")
+    return f"{verb}.{space}.{name}.{letter}{bits}"
 
 
 def _flat(place: Place, mask: Mask) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,164 @@
+"""Asynchronous copies from global to shared memory: what is in flight, and who touches it too early.
+
+The door for `lanewise.ptx`: an intrinsic calls `engine.copy_async(node, destination, source, instruction)`,
+`engine.commit_copies(node)` and `engine.wait_for_copies(node, n)`. A copy reads its source when it is issued; its
+destination is in flight until its own thread has waited for the copy's group. Touching it before is the hazard
+`async_not_waited`, for any thread. The wait makes the copy a write of the waiting thread, so that another thread's
+read without a barrier after the wait is an ordinary race.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lanewise.trace.arrays import Place
+from lanewise.trace.hazards import Hazard
+from lanewise.trace.masks import Mask
+from lanewise.trace.sites import Site
+from lanewise.trace.synchronisation import Synchronisation
+
+
+@dataclass
+class _Copy:
+    """One issued copy: its destination, the lanes that still wait for it, and the group that each lane put it in."""
+
+    place: Place
+    n_bytes: int
+    group: np.ndarray
+    lanes: np.ndarray
+    site: Site
+
+
+class Asynchronous(Synchronisation):
+    """Memory accesses, barriers, and copies in flight."""
+
+    def start_ordering(self) -> None:
+        super().start_ordering()
+        self._in_flight: list[_Copy] = []
+        self._committed = np.zeros(self.shape, np.int64)
+
+    def copy_async(self, node: ast.AST, destination: Place, source: Place, instruction: str) -> None:
+        """Issue a copy of one element per lane; both places have the type that is copied."""
+        for place, op in ((source, "load"), (destination, "store")):
+            if place.outside is not None:
+                self.report_bounds(node, place, op)
+        if source.mask is None or destination.mask is None:
+            return
+        within = Mask.of(source.mask.array & destination.mask.array, self.shape)
+        if within is None:
+            return
+        source, destination = replace(source, mask=within), replace(destination, mask=within)
+        width = destination.dtype.itemsize
+        reading = self._count(node, "async_copy", instruction, source, width)
+        self.shade(reading, "load", source, width)
+        writing = self._count(node, "async_copy", instruction, destination, width)
+        self.check_in_flight(writing, "async_copy", destination)
+        self.events.append(writing)
+        destination.storage.scatter(destination, source.storage.gather(source, self.shape), within)
+        self._in_flight.append(_Copy(destination, width, self._committed.copy(), within.full.copy(), writing))
+
+    def commit_copies(self, node: ast.AST) -> None:
+        """Close the group of copies issued since the last commit."""
+        self.tick(node)
+        self._committed = self._committed + self.active.full
+
+    def wait_for_copies(self, node: ast.AST, n: int) -> None:
+        """Wait until at most the last `n` groups of each lane are in flight."""
+        self.tick(node)
+        active = self.active.full
+        remaining: list[_Copy] = []
+        for copy in self._in_flight:
+            done = copy.lanes & active & (copy.group < self._committed - n)
+            arrived = Mask.of(done, self.shape)
+            copy.lanes = copy.lanes & ~done
+            if copy.lanes.any():
+                remaining.append(copy)
+            if arrived is not None:
+                # Entered first, so that the copy's own landing is not taken for a touch.
+                self._land(copy, arrived)
+        self._in_flight = remaining
+
+    def wait_for_all_copies(self, node: ast.AST) -> None:
+        """Close the open group and wait for every copy."""
+        self.commit_copies(node)
+        self.wait_for_copies(node, 0)
+
+    def _land(self, copy: _Copy, arrived: Mask) -> None:
+        held, self._in_flight = self._in_flight, []
+        self.shade(copy.site, "store", replace(copy.place, mask=arrived), copy.n_bytes)
+        self._in_flight = held
+
+    def shade(self, site: Site, op: str, place: Place, n_bytes: int, value: Any = None) -> None:
+        if self._in_flight and place.storage.space == "shared":
+            self.check_in_flight(site, op, place)
+            if op != "store":
+                place = self._settled(place, n_bytes)
+        if place.mask is not None:
+            super().shade(site, op, place, n_bytes, value)
+
+    def check_in_flight(self, site: Site, op: str, place: Place) -> None:
+        """Report lanes that touch bytes which a copy may still be writing."""
+        hit = self._touching(place, place.dtype.itemsize)
+        if hit is None:
+            return
+        lanes, copy = hit
+        block, lane = (int(part) for part in np.argwhere(lanes)[0])
+        at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
+        element, line = self.element_text(place, block, lane), site.line
+        verb = {"load": "reads", "store": "writes", "atomic": "updates"}.get(op, "copies into")
+
+        def build(count: int) -> Hazard:
+            text = (
+                f"block={at[0]} thread={at[1]}: {verb} {element} (line {line}) while the copy of line {copy.site.line} may"
+                " still be writing it. Every thread that copies must wait for its group (commit, then wait), and a"
+                " barrier must follow before other threads look."
+            )
+            return Hazard("async_not_waited", line, text, *at, other_line=copy.site.line, element=element, count=count)
+
+        self.log.add(
+            "async_not_waited",
+            line,
+            build,
+            other_line=copy.site.line,
+            array=place.array.name,
+            count=int(np.count_nonzero(lanes)),
+        )
+
+    def _bytes(self, place: Place) -> np.ndarray:
+        from lanewise.trace.lanes import whole
+
+        return np.broadcast_to(np.atleast_2d(whole(place.index)) * place.unit + place.phase, self.shape)
+
+    def _touching(self, place: Place, n_bytes: int) -> tuple[np.ndarray, _Copy] | None:
+        """The active lanes of a place that overlap a copy in flight, and the first such copy."""
+        assert place.mask is not None
+        mine = self._bytes(place)
+        found: np.ndarray | None = None
+        first: _Copy | None = None
+        for copy in self._in_flight:
+            busy = np.zeros((self.shape[0], self.shared_storage.n_bytes), bool)
+            start = self._bytes(copy.place)
+            blocks, lanes = copy.lanes.nonzero()
+            for byte in range(copy.n_bytes):
+                busy[blocks, start[blocks, lanes] + byte] = True
+            rows = np.arange(self.shape[0])[:, None]
+            safe = np.where(place.mask.full, mine, 0)
+            overlap = np.zeros(self.shape, bool)
+            for byte in range(n_bytes):
+                overlap |= busy[rows, safe + byte]
+            overlap &= place.mask.full
+            if overlap.any():
+                first = first or copy
+                found = overlap if found is None else found | overlap
+        return None if found is None or first is None else (found, first)
+
+    def _settled(self, place: Place, n_bytes: int) -> Place:
+        """The place without the lanes that were just reported, lest they be reported again as unwritten."""
+        hit = self._touching(place, n_bytes)
+        if hit is None or place.mask is None:
+            return place
+        return replace(place, mask=Mask.of(place.mask.full & ~hit[0], self.shape))
