@@ -209,7 +209,7 @@ class GlobalStorage(Storage):
         view = self.view(place.dtype, place.phase)
         value = whole(value)
         if mask.is_full:
-            if np.ndim(index) == 0 or (np.ndim(value) and value.size > index.size):
+            if np.ndim(index) == 0 or (np.ndim(value) and np.shape(value) != np.shape(index)):
                 index = np.broadcast_to(index, mask.shape)
             view[index] = value
             return
