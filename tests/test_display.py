@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from lanewise.display import InvalidTable, say, source, table
+from lanewise.access import WarpAccess
+from lanewise.display import InvalidTable, compare, say, source, table
 
 ROWS = [
     {"read": "`a|b`", "wavefronts": 1, "excess": np.int64(0), "fused": True, "note": None},
@@ -46,3 +47,16 @@ def test_source_of_a_kernel_is_its_own_text() -> None:
     shown = source(Dispatcher())._repr_markdown_()  # type: ignore[arg-type]
     assert shown.startswith("```python\ndef test_sentence_shows_as_it_is() -> None:\n    assert say(")
     assert shown.endswith("\n```")
+
+
+def test_costs_of_accesses_side_by_side() -> None:
+    accesses = {
+        "stride 1": WarpAccess.from_formula("ld.global.b32", lambda lane: 4 * lane),
+        "stride 2": WarpAccess.from_formula("ld.global.b32", lambda lane: 8 * lane),
+    }
+    shown = compare(accesses, "sectors", "lines", label="load")
+    assert repr(shown).splitlines() == [
+        "load      sectors  lines",
+        "stride 1        4      1",
+        "stride 2        8      2",
+    ]

@@ -9,6 +9,7 @@ The map, from data to verdict:
   Tensor Core instructions, `tma` for the fixed swizzles of bulk tensor copies.
 - `search_layouts`: the paddings and swizzles that serve given accesses without conflicts.
 - `machine`: constants of each GPU generation, and occupancy.
+- `trace`: runs a numba.cuda kernel with no GPU and counts every access of every line.
 - `records`: what was measured, with its provenance; `validation` replays it through the model.
 - `figures`, `display`: drawings, tables and sentences for pages (`figures` loads matplotlib on first use).
 
@@ -25,6 +26,7 @@ from lanewise.layouts import Layout
 from lanewise.memory import global_cost, shared_cost
 from lanewise.search import search_layouts
 from lanewise.swizzles import Swizzle
+from lanewise.trace import trace
 
 __all__ = [
     "Error",
@@ -42,6 +44,7 @@ __all__ = [
     "search_layouts",
     "shared_cost",
     "tma",
+    "trace",
     "validation",
 ]
 

@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Number
 
+from lanewise.access import WarpAccess
 from lanewise.errors import Error
+from lanewise.instructions import instruction
+from lanewise.memory import global_cost, shared_cost
 
 
 class InvalidTable(Error):
@@ -82,6 +85,27 @@ def table(rows: Iterable[Mapping[str, object]]) -> Table:
     return Table(
         headers, tuple(tuple(_cell(record[header]) for header in headers) for record in records), numeric
     )
+
+
+def compare(accesses: Mapping[str, WarpAccess], *columns: str, label: str = "access") -> Table:
+    """Make a table of what accesses cost, one row each, under the header `label` and the names of `columns`.
+
+    A column is an attribute of `SharedCost` or `GlobalCost`, such as wavefronts, ideal, excess, fused, or
+    sectors, lines; by default wavefronts, ideal and excess.
+
+    >>> compare({"column": WarpAccess.from_formula("ld.shared.b32", lambda lane: 128 * lane)})
+    access  wavefronts  ideal  excess
+    column          32      1      31
+    """
+    names = columns or ("wavefronts", "ideal", "excess")
+    costs = {text: _cost(access) for text, access in accesses.items()}
+    return table(
+        {label: text, **{name: getattr(cost, name) for name in names}} for text, cost in costs.items()
+    )
+
+
+def _cost(access: WarpAccess) -> object:
+    return (shared_cost if instruction(access.instruction).space == "shared" else global_cost)(access)
 
 
 def say(markdown: str) -> Sentence:
