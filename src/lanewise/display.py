@@ -5,6 +5,7 @@ keyboard. All show as Markdown in a notebook and as plain text elsewhere.
 """
 
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -119,7 +120,12 @@ def source(kernel: Callable) -> Sentence:
     return Sentence(f"```python\n{textwrap.dedent(inspect.getsource(function)).rstrip()}\n```")
 
 
+_WRITTEN_NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?%?")
+
+
 def _is_number(value: object) -> bool:
+    if isinstance(value, str):
+        return bool(_WRITTEN_NUMBER.fullmatch(value))
     return value is None or (isinstance(value, Number) and not isinstance(value, bool))
 
 

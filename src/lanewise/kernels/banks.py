@@ -32,7 +32,7 @@ def read_own(dst):
     lane = cuda.threadIdx.x
     for i in range(lane, WORDS, LANES):
         s[i] = i
-    cuda.syncthreads()  # every word is written before a lane reads what another wrote
+    cuda.syncthreads()  # all words are written before any is read
     dst[lane] = s[lane]
 
 
@@ -43,7 +43,7 @@ def read_stride(dst, stride):
     lane = cuda.threadIdx.x
     for i in range(lane, WORDS, LANES):
         s[i] = i
-    cuda.syncthreads()  # every word is written before a lane reads what another wrote
+    cuda.syncthreads()  # all words are written before any is read
     dst[lane] = s[stride * lane]
 
 
@@ -54,7 +54,7 @@ def read_first(dst):
     lane = cuda.threadIdx.x
     for i in range(lane, WORDS, LANES):
         s[i] = i
-    cuda.syncthreads()  # every word is written before a lane reads what another wrote
+    cuda.syncthreads()  # all words are written before any is read
     dst[lane] = s[0]
 
 
@@ -65,7 +65,7 @@ def read_pair(dst):
     lane = cuda.threadIdx.x
     for i in range(lane, WORDS, LANES):
         s[i] = i
-    cuda.syncthreads()  # every word is written before a lane reads what another wrote
+    cuda.syncthreads()  # all words are written before any is read
     dst[lane] = s[lane & 1]
 
 
@@ -76,7 +76,7 @@ def read_column(dst):
     lane = cuda.threadIdx.x
     for row in range(LANES):
         tile[row, lane] = LANES * row + lane
-    cuda.syncthreads()  # every row is written before a lane reads across rows
+    cuda.syncthreads()  # all rows are written before any column is read
     dst[lane] = tile[lane, 0]
 
 
@@ -87,7 +87,7 @@ def read_diagonal(dst):
     lane = cuda.threadIdx.x
     for row in range(LANES):
         tile[row, lane] = LANES * row + lane
-    cuda.syncthreads()  # every row is written before a lane reads across rows
+    cuda.syncthreads()  # all rows are written before any column is read
     dst[lane] = tile[lane, lane]
 
 
