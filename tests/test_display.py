@@ -30,11 +30,11 @@ def test_plain_text_is_aligned() -> None:
 
 
 def test_numbers_written_as_text_are_set_to_the_right_too() -> None:
-    assert table([{"cycles": "28.0", "share": "50%", "grid": "1 x 2"}, {"cycles": "1,024.5", "share": "5%", "grid": "3"}]).numeric == (
-        True,
-        True,
-        False,
-    )
+    rows = [
+        {"cycles": "28.0", "share": "50%", "grid": "1 x 2"},
+        {"cycles": "1,024.5", "share": "5%", "grid": "3"},
+    ]
+    assert table(rows).numeric == (True, True, False)
 
 
 def test_sentence_shows_as_it_is() -> None:
@@ -53,15 +53,7 @@ def test_source_of_a_kernel_is_its_own_text() -> None:
         py_func = staticmethod(test_sentence_shows_as_it_is)
 
     shown = source(Dispatcher())._repr_markdown_()  # type: ignore[arg-type]
-    assert shown.startswith("```python\ndef test_numbers_written_as_text_are_set_to_the_right_too() -> None:
-    assert table([{"cycles": "28.0", "share": "50%", "grid": "1 x 2"}, {"cycles": "1,024.5", "share": "5%", "grid": "3"}]).numeric == (
-        True,
-        True,
-        False,
-    )
-
-
-def test_sentence_shows_as_it_is() -> None:\n    assert say(")
+    assert shown.startswith("```python\ndef test_sentence_shows_as_it_is() -> None:\n    assert say(")
     assert shown.endswith("\n```")
 
 

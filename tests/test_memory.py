@@ -439,3 +439,8 @@ def test_counting_does_not_change_its_input() -> None:
     shared_wavefronts("ld.shared.b32", addresses)
     global_sectors("ld.global.b32", addresses)
     np.testing.assert_array_equal(addresses, before)
+
+
+def test_efficiency_is_not_rounded_away() -> None:
+    access = WarpAccess.from_formula("ld.global.b32", lambda lane: 256 * lane)
+    assert "128 of 1024 bytes are used (12.5%)" in str(global_cost(access))

@@ -178,7 +178,7 @@ class GlobalCost:
         return (
             f"{self.access.instruction}: 1 request, {count(self.sectors, 'sector')} in"
             f" {count(self.lines, 'line')}; {self.bytes_requested} of {self.bytes_moved} bytes are used"
-            f" ({self.efficiency:.0%})."
+            f" ({100 * self.efficiency:.3g}%)."
         )
 
 
