@@ -331,6 +331,16 @@ def _min_max(r: Registers, ins: MachineInstruction, lanes: Array) -> None:
         r.write(dst.name, np.where(low, np.minimum(x, y), np.maximum(x, y)).view(np.uint32), lanes)
 
 
+@rule("VIADDMNMX", "UVIADDMNMX")
+def _add_min_max(r: Registers, ins: MachineInstruction, lanes: Array) -> None:
+    _, (dst, a, b, c), (least, *_) = cut(ins)
+    if ins.modifiers - {"U32"}:
+        r.taint(lanes)
+    kind = np.uint32 if "U32" in ins.modifiers else np.int32
+    x, y = (r.u32(a) + r.u32(b)).view(kind), r.u32(c).view(kind)
+    r.write(dst.name, np.where(r.predicate(least), np.minimum(x, y), np.maximum(x, y)).view(np.uint32), lanes)
+
+
 @rule("IABS", "UIABS")
 def _absolute(r: Registers, ins: MachineInstruction, lanes: Array) -> None:
     dst, a = ins.operands[:2]

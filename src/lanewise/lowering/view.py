@@ -73,7 +73,7 @@ def as_compiled(trace: Trace, run: CompiledRun, arguments: Sequence[Any]) -> Tra
 
 
 def merged(sites: Sequence[CompiledSite]) -> list[CompiledSite]:
-    """One entry per line and instruction: what a reader wants of 16 equal loads that an unrolled loop left.
+    """Sum up per line and instruction: what a reader wants of 16 loads that an unrolled loop left.
 
     Counters are summed; `machine` names the first and the last instruction, `example` is the costliest access.
     Local memory is left out.
@@ -86,11 +86,12 @@ def merged(sites: Sequence[CompiledSite]) -> list[CompiledSite]:
 
 
 def _merged(sites: list[CompiledSite]) -> CompiledSite:
-    worst = max(sites, key=lambda site: site.worst_wavefronts + site.worst_sectors)
+    costliest = max(sites, key=lambda site: site.worst_wavefronts + site.worst_sectors)
+    first, last = sites[0].machine, sites[-1].machine
     total = Counts.of(sites)
     return replace(
-        worst,
-        machine=sites[0].machine if len(sites) == 1 else f"{sites[0].machine} .. {sites[-1].machine}",
+        costliest,
+        machine=first if len(sites) == 1 else f"{first} .. {last}",
         requests=total.requests,
         wavefronts=total.wavefronts,
         ideal=total.ideal,
