@@ -368,7 +368,7 @@ class Memory(Statements):
             if np.ndim(since_warp):
                 since_warp = since_warp[0][lanes]
             index = np.broadcast_to(index[0], n_threads)[lanes]
-            now = Now(time_, who, n_threads, 0, int(np.max(since_block)), since_warp)
+            now = Now(time_, who, n_threads, 0, int(np.max(since_block)), since_warp, one_block=True)
             return shadow, index, now, lambda position: (0, int(who[position]))
         if shadow.n_granules == n_granules and n_blocks > 1:
             shadow.repeat(n_blocks)
@@ -376,7 +376,8 @@ class Memory(Statements):
         block = np.broadcast_to(np.arange(n_blocks)[:, None], self.shape)[chosen]
         who = np.broadcast_to(self.launch.lane_numbers, self.shape)[chosen]
         flat = np.broadcast_to(index, self.shape)[chosen] + block * n_granules
-        now = Now(time_, who, n_threads, 0, self._of_lanes(since_block, chosen), self._of_lanes(since_warp, chosen))
+        since_block, since_warp = self._of_lanes(since_block, chosen), self._of_lanes(since_warp, chosen)
+        now = Now(time_, who, n_threads, 0, since_block, since_warp, one_block=True)
         return shadow, flat, now, lambda position: (int(block[position]), int(who[position]))
 
     def _of_lanes(self, times: Any, chosen: np.ndarray) -> Any:

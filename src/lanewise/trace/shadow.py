@@ -7,7 +7,7 @@ the same block (or, for `syncwarp`, of the same warp; for a grid barrier, of any
 
 Two accesses race if different threads make them, nothing orders them, one is a write, and not both are atomic.
 Reads agree with reads and atomics with atomics, so a granule must remember of each kind one member of every group that
-a later writer might belong to or not: the newest thread, one of another lane of its warp, one of another warp, one of
+a later writer might belong to or not: one thread, one of another lane of its warp, one of another warp, one of
 another block. With these four, a race with *some* earlier access is found exactly when there is one. Writes need only
 the last one: an earlier write is ordered before it, or was reported against it.
 """
@@ -33,7 +33,7 @@ class Now:
 
     `who` numbers threads so that `who >> 5` is the warp and `who // threads` the block. `since_block` and `since_warp`
     are scalars, or one number per lane; `since_warp` is never before `since_block`.
-    `knows`, where partial warp barriers were used, gives for earlier threads' stamps whether a barrier ordered them.
+    `one_block` says that the memory belongs to one block, so that every earlier access is of the lane's own block.
     """
 
     time: int
@@ -42,16 +42,21 @@ class Now:
     since_grid: int
     since_block: np.ndarray | int
     since_warp: np.ndarray | int
-    knows: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    one_block: bool = False
 
     def stamps(self) -> np.ndarray:
         """The stamp of each lane."""
         return self.who | np.int64(self.time << _TIME)
 
+    @property
+    def horizon(self) -> np.int64:
+        """The last stamp that is surely ordered before now, whoever made it."""
+        since = self.since_block if self.one_block and np.ndim(self.since_block) == 0 else self.since_grid
+        return np.int64((int(since) << _TIME) | _WHO) if since else np.int64(0)
+
     def unordered(self, stamps: np.ndarray) -> np.ndarray | None:
         """Which lanes' accesses nothing orders after the stamped one; None if there is none."""
-        limit = np.int64((self.since_grid << _TIME) | _WHO) if self.since_grid else np.int64(0)
-        candidates = stamps > limit
+        candidates = stamps > self.horizon
         if not candidates.any():
             return None
         earlier = stamps & _WHO
@@ -59,16 +64,18 @@ class Now:
         if not candidates.any():
             return None
         time = stamps >> _TIME
-        ordered = self.same_block(earlier) & (time <= self.since_block)
+        ordered = time <= self.since_block
+        if not self.one_block:
+            ordered &= self.same_block(earlier)
         same_warp = earlier >> _WARP_SHIFT == self.who >> _WARP_SHIFT
         ordered |= same_warp & (time <= self.since_warp)
-        if self.knows is not None:
-            ordered |= same_warp & self.knows(earlier, time)
         candidates &= ~ordered
         return candidates if candidates.any() else None
 
     def same_block(self, earlier: np.ndarray) -> np.ndarray:
         """Which stamped threads are of the lane's own block."""
+        if self.one_block:
+            return np.ones(earlier.shape, bool)
         return earlier // self.threads == self.who // self.threads
 
     def same_warp_of(self, earlier: np.ndarray, lanes: np.ndarray) -> np.ndarray:
@@ -106,12 +113,12 @@ class Crowd:
         newest = self._slot("newest")
         stamps = newest[granule]
         mine = now.stamps()
-        time, earlier = stamps >> _TIME, stamps & _WHO
-        stale = (time <= now.since_grid) | (now.same_block(earlier) & (time <= now.since_block))
-        stale |= now.same_warp(earlier) & (time <= now.since_warp)
-        if stale.all():
+        if (stamps <= now.horizon).all():
             newest[granule] = mine
         else:
+            time, earlier = stamps >> _TIME, stamps & _WHO
+            stale = (time <= now.since_grid) | (now.same_block(earlier) & (time <= now.since_block))
+            stale |= now.same_warp(earlier) & (time <= now.since_warp)
             newest[granule[stale]] = mine[stale]
         earlier = newest[granule] & _WHO
         others = earlier != now.who

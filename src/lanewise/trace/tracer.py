@@ -102,7 +102,8 @@ def _trace(
     given.check_writable(function)
     _lay_out_shared(shared, launch, facts)
     engine = Execution(facts, launch, shared, limits)
-    for batch in _batches(launch, facts, numbers):
+    atomics = any("atomic" in storage.kinds for storage in given.storages)
+    for batch in _batches(launch, facts, numbers, atomics):
         engine.run_batch(function, given.env, batch)
     report = Trace(function, launch, facts, engine, given, numbers)
     return report if compiled is None else compiled(report)
@@ -116,7 +117,7 @@ def _lay_out_shared(shared: SharedStorage, launch: Launch, facts: Facts) -> None
             shared.note_element(launch.dynamic_offset(facts.static_bytes), array.dtype.itemsize, array.dtype.itemsize)
 
 
-def _batches(launch: Launch, facts: Facts, numbers: np.ndarray) -> list[np.ndarray]:
+def _batches(launch: Launch, facts: Facts, numbers: np.ndarray, atomics: bool) -> list[np.ndarray]:
     per_batch = max(1, BATCH_LANES // launch.n_lanes)
     per_batch = max(1, min(per_batch, BATCH_SHARED_BYTES // max(1, launch.shared_bytes(facts.static_bytes))))
     if facts.grid_barrier:
@@ -126,7 +127,24 @@ def _batches(launch: Launch, facts: Facts, numbers: np.ndarray) -> list[np.ndarr
                 " at most in the tracer. Use a smaller grid."
             )
         per_batch = len(numbers)
-    return [numbers[start : start + per_batch] for start in range(0, len(numbers), per_batch)]
+    groups = [numbers] if atomics or facts.grid_barrier else _inner_first(launch, numbers)
+    return [group[start : start + per_batch] for group in groups for start in range(0, len(group), per_batch)]
+
+
+def _inner_first(launch: Launch, numbers: np.ndarray) -> list[np.ndarray]:
+    """Blocks inside the grid, then those at its edges.
+
+    Bounds tests hold for every lane of an inner block, so these batches run with full masks. A GPU promises no order
+    of blocks; only the old values of atomics could tell the difference, so kernels with atomics run in order.
+    """
+    edge = np.zeros(len(numbers), bool)
+    step = 1
+    for extent in launch.grid:
+        position = numbers // step % extent
+        if extent > 2:
+            edge |= (position == 0) | (position == extent - 1)
+        step *= extent
+    return [group for group in (numbers[~edge], numbers[edge]) if len(group)]
 
 
 def _run_compiled(
