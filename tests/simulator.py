@@ -1,7 +1,7 @@
 """Run kernels under numba's CUDA simulator, in a process of its own.
 
 The simulator is chosen when numba is imported, so the process that runs the tests cannot use it. One subprocess runs
-many launches and hands the arrays back. `python -m tests.simulator OUT FILL` is that subprocess for the corpus.
+many launches and hands the arrays back: `python -m tests.simulator OUT corpus|generated ...` is that subprocess.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Outcome = list[Any] | str
 """The arguments after the launch, or the traceback of what went wrong."""
 
 
-def run_in_simulator(module: str, *arguments: str, timeout_s: int = 300) -> dict[str, Outcome]:
-    """Run `python -m module OUT *arguments` with the simulator on; the module calls `hand_back`."""
+def run_in_simulator(what: str, *arguments: str, timeout_s: int = 300) -> dict[str, Outcome]:
+    """Run the corpus ("corpus", fill) or plain generated programs ("generated", first seed, last seed)."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "outcomes.pickle"
         paths = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
         done = subprocess.run(
-            [sys.executable, "-m", module, str(out), *arguments],
+            [sys.executable, "-m", "tests.simulator", str(out), what, *arguments],
             env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": paths},
             cwd=ROOT,
             capture_output=True,
@@ -66,7 +66,7 @@ def hand_back(out: str, launches: dict[str, Callable[[], Outcome]]) -> None:
     Path(out).write_bytes(pickle.dumps({name: launch_one() for name, launch_one in launches.items()}))
 
 
-def main(out: str, fill: str) -> None:
+def run_corpus(out: str, fill: str) -> None:
     """Run every case of the corpus that the simulator can run."""
     from tests.corpus import all_cases
 
@@ -78,5 +78,19 @@ def main(out: str, fill: str) -> None:
     hand_back(out, {case.name: launcher(case) for case in all_cases() if not case.simulator})
 
 
+def run_generated(out: str, first: str, last: str) -> None:
+    """Run the plain generated programs of some seeds."""
+    from tests.generator import Program, generate, load
+
+    def launcher(program: Program, folder: str) -> Callable[[], Outcome]:
+        kernel = load(program.source, Path(folder), f"plain_{program.seed}")
+        return lambda: launch(kernel, program.grid, program.block, program.arguments())
+
+    with tempfile.TemporaryDirectory() as folder:
+        programs = [generate(seed, plain=True) for seed in range(int(first), int(last))]
+        hand_back(out, {str(program.seed): launcher(program, folder) for program in programs})
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    runners: dict[str, Callable[..., None]] = {"corpus": run_corpus, "generated": run_generated}
+    runners[sys.argv[2]](sys.argv[1], *sys.argv[3:])

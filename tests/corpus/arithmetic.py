@@ -3,7 +3,7 @@
 Menu: wide_sums, literal_widens, floor_divisions, shifts_and_masks, narrow_stores, casts, powers, extremes, roots,
 truth_as_number, unsigned_wrap, halves, true_divisions, single_steps.
 """
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import math
 

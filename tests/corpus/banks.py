@@ -1,9 +1,9 @@
 """One-warp probes of shared memory: which word each lane asks for, and nothing else.
 
 Menu: strided_of (stride in elements of any type), few_words, tile_walks_of, xor_walks_of, rotated_walks, partial_warps,
-column_store, half_unit_swizzle_of.
+column_store, paired_lanes, half_unit_swizzle_of.
 """
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda
@@ -123,6 +123,22 @@ def column_store(src, dst):
     dst[lane] = s[32 * lane]
 
 
+@cuda.jit
+def paired_lanes(words, dst):
+    """8-byte words shared by neighbouring lanes, by the two halves of the warp, and by all lanes."""
+    s = cuda.shared.array(LANES, np.float64)
+    lane = cuda.threadIdx.x
+    s[lane] = words[lane]
+    # Every word must be written before a lane reads its neighbour's.
+    cuda.syncthreads()
+    words_of_pairs = s[lane // 2]
+    words_of_halves = s[lane % 16]
+    word_of_all = s[3]
+    dst[0, lane] = words_of_pairs
+    dst[1, lane] = words_of_halves
+    dst[2, lane] = word_of_all
+
+
 def half_unit_swizzle_of(bits):
     """A 32x16 tile of 8-byte elements; the unit number is XORed with the low `bits` bits of the row."""
     mask = (1 << bits) - 1
@@ -232,9 +248,20 @@ CASES = [
         for stride, wavefronts in ((1, 1), (4, 1), (128, 32))
     ),
     *(_strided(np.float64, 0, stride, wavefronts, 2, "K-bk-8") for stride, wavefronts in ((1, 2), (2, 4))),
-    *(
-        _strided(np.complex128, 0, stride, wavefronts, 4, "K-bk-9", size=256)
-        for stride, wavefronts in ((1, 4), (2, 8), (8, 32))
+    _one_warp(
+        paired_lanes,
+        lambda fill: (fill(LANES, np.float64), poisoned((3, LANES), np.float64)),
+        lambda words, dst: {
+            1: np.stack(
+                [words[np.arange(LANES) // 2], words[np.arange(LANES) % 16], np.full(LANES, words[3])]
+            )
+        },
+        [
+            Prediction("words_of_pairs = s[", "load", wavefronts=1, ideal=1, id="K-bk-10"),
+            # Lanes 0 and 16 share a word, but no lane shares with the lane 1 or 2 places on: nothing is fused.
+            Prediction("words_of_halves = s[", "load", wavefronts=2, ideal=2),
+            Prediction("word_of_all = s[", "load", wavefronts=1, ideal=1),
+        ],
     ),
     *(
         _walks(

@@ -3,7 +3,7 @@
 Menu: copy, scale, strided_copy, offset_copy, reversed_copy, broadcast_copy, permuted_copy, grid_stride_copy,
 row_walk, column_walk, scale_view, channel_walks, gather_rows, negative_indices, copy_3d, slice_copy.
 """
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda
@@ -283,11 +283,13 @@ CASES = [
         lambda src, dst: {1: np.repeat(src, 32)},
         predictions=(Prediction("src[cuda.blockIdx.x]", "load", sectors=1, id="K-co-6"),),
     ),
-    # 150 elements are four full warps and one of 22 lanes: 3, 6 and 11 sectors.
+    # 150 elements are four full warps and one of 22 lanes, of 3 and of 6 sectors.
     _width(np.float32, 19),
     _width(np.float64, 38),
-    _width(np.complex128, 75),
-    *(_width(dtype, None) for dtype in (np.int8, np.uint16, np.int32, np.uint64, np.complex64)),
+    *(
+        _width(dtype, None)
+        for dtype in (np.int8, np.uint16, np.int32, np.uint64, np.complex64, np.complex128)
+    ),
     Case(
         grid_stride_copy,
         2,

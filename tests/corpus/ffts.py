@@ -1,8 +1,8 @@
 """Pieces of a Fourier transform: the data movement of radix-2 stages, and bit reversal.
 
-Menu: butterfly_split, butterfly_pairs, bit_reversal_of.
+Menu: butterfly_split, butterfly_pairs_of, bit_reversal_of.
 """
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda
@@ -38,25 +38,29 @@ def butterfly_split(re, im, distance):
         im[i] = imag[i]
 
 
-@cuda.jit
-def butterfly_pairs(points, distance):
-    """The same stage on complex numbers of 8 bytes."""
-    s = cuda.shared.array(POINTS, np.complex64)
-    thread = cuda.threadIdx.x
-    for i in range(thread, POINTS, POINTS // 2):
-        s[i] = points[i]
-    # All points must be in before a butterfly joins two of them.
-    cuda.syncthreads()
-    low = thread // distance * 2 * distance + thread % distance
-    high = low + distance
-    a = s[low]
-    b = s[high]
-    s[low] = a + b
-    s[high] = a - b
-    # All butterflies must be done before the points leave.
-    cuda.syncthreads()
-    for i in range(thread, POINTS, POINTS // 2):
-        points[i] = s[i]
+def butterfly_pairs_of(dtype):
+    """The same stage on elements of 8 bytes: one access each as float64, one for each part as complex64."""
+
+    @cuda.jit
+    def butterfly_pairs(points, distance):
+        s = cuda.shared.array(POINTS, dtype)
+        thread = cuda.threadIdx.x
+        for i in range(thread, POINTS, POINTS // 2):
+            s[i] = points[i]
+        # All points must be in before a butterfly joins two of them.
+        cuda.syncthreads()
+        low = thread // distance * 2 * distance + thread % distance
+        high = low + distance
+        a = s[low]
+        b = s[high]
+        s[low] = a + b
+        s[high] = a - b
+        # All butterflies must be done before the points leave.
+        cuda.syncthreads()
+        for i in range(thread, POINTS, POINTS // 2):
+            points[i] = s[i]
+
+    return butterfly_pairs
 
 
 @cuda.jit
@@ -74,7 +78,7 @@ def bit_reversal_of(pad):
 
     @cuda.jit
     def bit_reversal(src, dst):
-        s = cuda.shared.array(1024 + 32, np.float32)
+        s = cuda.shared.array(1056, np.float32)
         thread = cuda.threadIdx.x
         for i in range(thread, 1024, 64):
             s[i + i // 32 * pad] = src[i]
@@ -123,18 +127,31 @@ CASES = [
     ),
     *(
         Case(
-            butterfly_pairs,
+            butterfly_pairs_of(np.float64),
             1,
             POINTS // 2,
-            lambda fill, distance=distance: (fill(POINTS, np.complex64), distance),
+            lambda fill, distance=distance: (fill(POINTS, np.float64), distance),
             lambda points, distance: {0: joined(points, distance)},
-            f"distance {distance}",
+            f"float64, distance {distance}",
             predictions=(
                 Prediction("a = s[low]", "load", wavefronts=degree, ideal=2, id="K-cs-8"),
                 Prediction("s[high] = a - b", "store", wavefronts=degree, ideal=2, id="K-cs-8"),
             ),
         )
         for distance, degree in ((1, 4), (8, 4), (16, 2), (64, 2))
+    ),
+    *(
+        Case(
+            butterfly_pairs_of(np.complex64),
+            1,
+            POINTS // 2,
+            lambda fill, distance=distance: (fill(POINTS, np.complex64), distance),
+            lambda points, distance: {0: joined(points, distance)},
+            f"complex64, distance {distance}",
+            # Two accesses of 4 bytes, 16 bytes from lane to lane at distance 1 and 8 bytes at 64.
+            predictions=(Prediction("a = s[low]", "load", wavefronts=degree, ideal=1),),
+        )
+        for distance, degree in ((1, 4), (64, 2))
     ),
     Case(
         rotate_points,

@@ -2,7 +2,7 @@
 
 Menu: histogram_global, histogram_shared, histogram_bytes.
 """
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda
@@ -11,6 +11,7 @@ from tests.corpus.case import Case, Prediction
 
 BINS = 16
 THREADS = 128
+COUNTERS = BINS * THREADS
 
 
 @cuda.jit
@@ -40,7 +41,7 @@ def histogram_shared(values, counts):
 @cuda.jit
 def histogram_bytes(values, counts):
     """No atomics: every thread has its own byte per value, in its own lane's bank whatever the value is."""
-    own = cuda.shared.array(BINS * THREADS, np.uint8)
+    own = cuda.shared.array(COUNTERS, np.uint8)
     thread = cuda.threadIdx.x
     place = 4 * (thread % 32) + thread // 32
     for value in range(BINS):

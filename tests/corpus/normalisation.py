@@ -1,8 +1,8 @@
 """LayerNorm over rows held in shared memory: who walks what.
 
-Menu: layer_norm_of (lane = row, any pitch), row_sums_of, layer_norm_columns.
+Menu: layer_norm_of (lane = row, any pitch), layer_norm_columns, gelu.
 """
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import math
 
@@ -65,26 +65,6 @@ def layer_norm_columns(src, dst):
         dst[row, lane] = tile[row, lane] - total / np.float32(COLUMNS)
 
 
-def row_sums_of(words):
-    """Lane = row, 16 bytes at a time; rows of `words` 16-byte elements."""
-
-    @cuda.jit
-    def row_sums(src, dst):
-        tile = cuda.shared.array((ROWS, words), np.complex128)
-        lane = cuda.threadIdx.x
-        for row in range(ROWS):
-            if lane < 8:
-                tile[row, lane] = src[row, lane]
-        # All rows must be in before a lane walks along one.
-        cuda.syncthreads()
-        total = 0j
-        for col in range(8):
-            total += tile[lane, col]
-        dst[lane] = total
-
-    return row_sums
-
-
 @cuda.jit
 def gelu(src, dst):
     """The tanh form; the constants are rounded to float32 first, so that all stays float32."""
@@ -132,20 +112,6 @@ CASES = [
             Prediction("sums[lane] = tile[row, lane]", "load", wavefronts=1, ideal=1, id="K-cs-9"),
             Prediction("total += sums[col]", "load", wavefronts=1, ideal=1, id="K-cs-9"),
         ),
-    ),
-    *(
-        Case(
-            row_sums_of(words),
-            1,
-            ROWS,
-            lambda fill: (fill((ROWS, 8), np.complex128), poisoned(ROWS, np.complex128)),
-            lambda src, dst: {1: src.sum(axis=1)},
-            f"{words} of 16 bytes",
-            predictions=(
-                Prediction("total += tile[lane, col]", "load", wavefronts=wavefronts, ideal=4, id="K-cs-9"),
-            ),
-        )
-        for words, wavefronts in ((8, 32), (9, 4))
     ),
     Case(
         gelu,

@@ -2,7 +2,7 @@
 
 Menu: moving_average, heat_2d, heat_tiled, laplace_3d, life.
 """
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda
@@ -11,13 +11,15 @@ from tests.corpus.case import Case, poisoned
 
 THREADS = 64
 RADIUS = 3
+WITH_HALO = THREADS + 2 * RADIUS
 SIDE = 8
+WITH_BORDER = SIDE + 2
 
 
 @cuda.jit
 def moving_average(src, dst):
     """A tile with its halo in shared memory; places outside the array count as zero."""
-    tile = cuda.shared.array(THREADS + 2 * RADIUS, np.float32)
+    tile = cuda.shared.array(WITH_HALO, np.float32)
     thread = cuda.threadIdx.x
     i = cuda.grid(1)
     tile[thread + RADIUS] = src[i] if i < src.size else np.float32(0)
@@ -52,12 +54,12 @@ def heat_2d(src, dst):
 @cuda.jit
 def heat_tiled(src, dst):
     """The sum of the four neighbours, through a tile with a border; the array wraps around at its edges."""
-    tile = cuda.shared.array((SIDE + 2, SIDE + 2), np.float32)
+    tile = cuda.shared.array((WITH_BORDER, WITH_BORDER), np.float32)
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
     n_rows, n_cols = src.shape
     first_row, first_col = cuda.blockIdx.y * SIDE - 1, cuda.blockIdx.x * SIDE - 1
-    for row in range(y, SIDE + 2, SIDE):
-        for col in range(x, SIDE + 2, SIDE):
+    for row in range(y, WITH_BORDER, SIDE):
+        for col in range(x, WITH_BORDER, SIDE):
             tile[row, col] = src[(first_row + row) % n_rows, (first_col + col) % n_cols]
     # The border must be in before a thread reads its neighbours' values.
     cuda.syncthreads()

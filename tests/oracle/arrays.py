@@ -43,7 +43,7 @@ class Array:
         address, where = place
         if self._data.dtype.fields:
             raise OracleError("assignment of a whole record")
-        self._stage.thread.note(self._space, "store", address, self._data.itemsize, sys._getframe(1))
+        self._stage.thread.note(self._space, "store", address, self._data.dtype, sys._getframe(1))
         self._data[where] = cast(value, self._data.dtype).value
 
     def _item(self, index: Any, frame: FrameType) -> Any:
@@ -53,7 +53,7 @@ class Array:
         address, where = place
         if self._data.dtype.fields:
             return Record(self._data, where, address, self._space, self._stage)
-        self._stage.thread.note(self._space, "load", address, self._data.itemsize, frame)
+        self._stage.thread.note(self._space, "load", address, self._data.dtype, frame)
         return Number(self._data[where])
 
     def _place(self, index: Any) -> Array | tuple[int, tuple[int, ...]]:
@@ -82,7 +82,7 @@ class Array:
         if isinstance(place, Array):
             raise OracleError("atomic operation on a slice")
         address, where = place
-        self._stage.thread.note(self._space, "atomic", address, self._data.itemsize, frame)
+        self._stage.thread.note(self._space, "atomic", address, self._data.dtype, frame)
         return where, self._data.dtype
 
 
@@ -104,14 +104,12 @@ class Record:
 
     def __getattr__(self, field: str) -> Number:
         dtype, offset = self._field(field)
-        self._stage.thread.note(self._space, "load", self._address + offset, dtype.itemsize, sys._getframe(1))
+        self._stage.thread.note(self._space, "load", self._address + offset, dtype, sys._getframe(1))
         return Number(self._array[self._where][field])
 
     def __setattr__(self, field: str, value: Operand) -> None:
         dtype, offset = self._field(field)
-        self._stage.thread.note(
-            self._space, "store", self._address + offset, dtype.itemsize, sys._getframe(1)
-        )
+        self._stage.thread.note(self._space, "store", self._address + offset, dtype, sys._getframe(1))
         self._array[field][self._where] = cast(value, dtype).value
 
     def _field(self, field: str) -> tuple[np.dtype[Any], int]:

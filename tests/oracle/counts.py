@@ -36,11 +36,21 @@ class LineCount:
 
 def warp_accesses(run: OracleRun) -> Iterator[tuple[int, str, WarpAccess]]:
     """Each warp access with its source line and op; lanes that stand at the same moment access together."""
-    groups: dict[tuple[tuple[int, int, int], int, Moment, str, str, int], dict[int, int]] = defaultdict(dict)
+    groups: dict[tuple[tuple[int, int, int], int, Moment, str, str, int, int], dict[int, int]] = defaultdict(
+        dict
+    )
     for access in run.accesses:
-        key = (access.block, access.thread // 32, access.moment, access.space, access.op, access.n_bytes)
+        key = (
+            access.block,
+            access.thread // 32,
+            access.moment,
+            access.space,
+            access.op,
+            access.n_bytes,
+            access.part,
+        )
         groups[key][access.thread % 32] = access.address
-    for (_, _, moment, space, op, n_bytes), by_lane in groups.items():
+    for (_, _, moment, space, op, n_bytes, _), by_lane in groups.items():
         yield moment.path[-1][0], op, _warp_access(space, op, n_bytes, by_lane)
 
 

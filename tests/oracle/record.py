@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from functools import cache
 from types import CodeType, FrameType
 from typing import Any
+
+import numpy as np
 
 Position = tuple[int, int]
 """Line and column of an expression in the kernel's file, 1-based and 0-based."""
@@ -33,7 +34,10 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One access of one thread: `address` and `n_bytes` in bytes, `space` shared or global, `op` load, store, atomic."""
+    """One access of one thread: `address` and `n_bytes` in bytes, `space` shared or global, `op` load, store, atomic.
+
+    `part` is 1 for the imaginary part of a complex number: numba reads and writes the parts one after the other.
+    """
 
     block: tuple[int, int, int]
     thread: int
@@ -42,6 +46,7 @@ class Access:
     address: int
     n_bytes: int
     moment: Moment
+    part: int = 0
 
     @property
     def line(self) -> int:
@@ -79,11 +84,15 @@ class Thread:
             frame = frame.f_back
         return Moment(tuple(reversed(path)), tuple(self.loops))
 
-    def note(self, space: str, op: str, address: int, n_bytes: int, frame: FrameType | None = None) -> None:
+    def note(self, space: str, op: str, address: int, dtype: np.dtype, frame: FrameType) -> None:
         """Write an access down; private and constant memory leave no trace."""
         if space in ("shared", "global"):
-            moment = self.moment(frame or sys._getframe(2))
-            self.accesses.append(Access(self.block, self.linear, space, op, address, n_bytes, moment))
+            parts = 2 if dtype.kind == "c" else 1
+            n_bytes = dtype.itemsize // parts
+            moment = self.moment(frame)
+            for part in range(parts):
+                place = address + part * n_bytes
+                self.accesses.append(Access(self.block, self.linear, space, op, place, n_bytes, moment, part))
 
 
 @cache

@@ -46,7 +46,7 @@ class Number:
     __and__, __or__, __xor__ = map(_binary, (operator.and_, operator.or_, operator.xor))
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
     __lt__, __le__, __gt__, __ge__ = map(_binary, (operator.lt, operator.le, operator.gt, operator.ge))
-    __eq__, __ne__ = map(_binary, (operator.eq, operator.ne))  # type: ignore[assignment]
+    __eq__, __ne__ = _binary(operator.eq), _binary(operator.ne)  # type: ignore[assignment]
     __neg__, __pos__, __invert__, __abs__ = map(
         _unary, (operator.neg, operator.pos, operator.invert, operator.abs)
     )
@@ -112,19 +112,24 @@ def cast(value: Operand, dtype: np.dtype[Any]) -> Number:
 def apply(function: Callable[..., Any], *operands: Operand) -> Number:
     """Apply an operator or builtin with the operand and result types that numba gives it."""
     values = [(operand if isinstance(operand, Number) else number(operand)).value for operand in operands]
-    wanted, result = signature(function, *[value.dtype for value in values])
-    if function in _WIDENS_FIRST:
-        wanted = (result,) * len(values)
+    compute, wanted, result = _plan(function, *map(type, values))
     values = [
-        value if value.dtype == dtype else value.astype(dtype)
-        for value, dtype in zip(values, wanted, strict=True)
+        value if type(value) is kind else kind(value) for value, kind in zip(values, wanted, strict=True)
     ]
     if function in (operator.floordiv, operator.mod) and values[1] == 0:
         raise OracleError(f"division by zero: {values[0]} and {values[1]}")
-    compute = _COMPUTED_AS.get(function, function)
     computed = compute(*values)
-    exact = isinstance(computed, np.generic) and computed.dtype == result
-    return Number(computed if exact else np.asarray(computed).astype(result)[()])
+    return Number(computed if type(computed) is result else np.asarray(computed).astype(result)[()])
+
+
+@cache
+def _plan(function: Callable[..., Any], *kinds: type) -> tuple[Callable[..., Any], tuple[type, ...], type]:
+    """How to compute an operation on NumPy scalar types: the function, the operand types, the result type."""
+    wanted, result = signature(function, *map(np.dtype, kinds))
+    mixed_signs = {dtype.kind for dtype in wanted} == {"i", "u"}
+    if function in _WIDENS_FIRST or (mixed_signs and result.kind in "iu"):
+        wanted = (result,) * len(wanted)
+    return _COMPUTED_AS.get(function, function), tuple(dtype.type for dtype in wanted), result.type
 
 
 @cache

@@ -281,7 +281,7 @@ def builtin_names(stage: Stage) -> dict[str, Any]:
         try:
             yield
         finally:
-            stage.thread.loops.pop()
+            loops.pop()
 
     def step() -> None:
         stage.thread.loops[-1] += 1
