@@ -295,6 +295,24 @@ def test_atomics_take_turns() -> None:
     assert word(blocks, "R3") == 96
 
 
+def test_lanes_that_spin_on_a_lock_let_the_owner_go_on() -> None:
+    """Each lane of a warp takes a lock, adds one, and gives it back; spinning lanes stand first in the code."""
+    blocks = blocks_of("""
+        MOV R1, 0x1
+        .L_1:
+        ATOMS.CAS R2, [RZ], RZ, R1
+        ISETP.NE.AND P0, PT, R2, RZ, PT
+        @P0 BRA `(.L_1)
+        LDS R3, [RZ+0x8]
+        VIADD R3, R3, 0x1
+        STS [RZ+0x8], R3
+        ATOMS.EXCH RZ, [RZ], RZ
+        EXIT
+    """, n_threads=4)  # fmt: skip
+    run(blocks)
+    assert int(blocks.shared.data.view(np.uint32)[2]) == 4
+
+
 def test_device_memory_keeps_the_offset_of_a_view() -> None:
     heap, root = Heap(), np.arange(64, dtype=np.float32)
     view = root[3::5]

@@ -46,11 +46,17 @@ def apply(r: Registers, ins: MachineInstruction, memory: Bytes, places: Array, l
         full = np.zeros(r.n_lanes, bool)
         full[lanes] = already
         r.taint(full)
+    if "CAST" in ins.modifiers:  # compare and swap that says whether it happened, not what was there
+        success = np.zeros(r.n_lanes, bool)
+        success[lanes] = old == values[0]
+        for op in ins.operands[:address_at]:
+            if op.kind == "predicate":
+                r.write_predicate(op.name, success, lanes)
+        old = (old == values[0]).astype(kind)
     if dst is not None:
-        result = (old == values[0]).astype(np.uint32) if "CAST" in ins.modifiers else old
-        spread = np.zeros(r.n_lanes, result.dtype)
-        spread[lanes] = result
-        if spread.dtype.itemsize == 8:
+        spread = np.zeros(r.n_lanes, kind)
+        spread[lanes] = old
+        if kind.itemsize == 8:
             r.write_pair(dst.name, spread.view(np.uint64), lanes)
         else:
             r.write(dst.name, spread.view(np.uint32), lanes)

@@ -19,7 +19,9 @@ from lanewise.lowering.registers import Array
 from lanewise.lowering.sass import MachineInstruction
 from lanewise.lowering.traffic import Stopped
 
-MAX_STEPS = 2_000_000
+MAX_STEPS = 1_000_000
+# Lanes that spin (on a lock, say) stand early in the code and would keep the others from ever going on.
+PATIENCE = 2_000
 
 # Hints, fences and waits: they order accesses, which are done here in order anyway.
 NO_EFFECT = frozenset(
@@ -30,10 +32,11 @@ NO_EFFECT = frozenset(
 
 def run(blocks: Blocks) -> None:
     """Execute until every lane has exited; raises `Stopped`."""
-    n_steps = 0
+    n_steps = n_turns = 0
     with np.errstate(all="ignore"):
         while blocks.groups or blocks.release():
-            place = min(blocks.groups)
+            n_turns = n_turns + 1 if len(blocks.groups) > 1 else 0
+            place = max(blocks.groups) if n_turns % PATIENCE == PATIENCE - 1 else min(blocks.groups)
             n_steps = _run_group(blocks, place, blocks.groups.pop(place), n_steps)
 
 

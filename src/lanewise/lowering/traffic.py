@@ -14,6 +14,11 @@ from lanewise.lowering.sass import MachineInstruction
 from lanewise.machine import WARP_LANES
 from lanewise.memory import global_sectors, shared_wavefronts
 
+_RETRIES = (
+    "no cost is known, and how often lanes retry depends on their order: the counts of this loop are of one"
+    " possible run"
+)
+
 
 class Stopped(NotModelled):
     """The machine code did something that is not modelled, so the run ends with what was counted so far."""
@@ -51,7 +56,8 @@ class Traffic:
         self.bytes_requested += _distinct(addresses, active) * self.instruction.bytes_per_lane
         name = self.model_name
         if name not in INSTRUCTIONS:
-            self.not_modelled = "" if self.space == "local" else "no cost is known"
+            retries = self.instruction.modifiers & {"CAS", "CAST"}
+            self.not_modelled = _RETRIES if retries else "" if self.space == "local" else "no cost is known"
         elif INSTRUCTIONS[name].not_modelled:
             self.not_modelled = INSTRUCTIONS[name].not_modelled
         elif len(active):

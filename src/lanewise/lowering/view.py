@@ -75,7 +75,7 @@ def as_compiled(trace: Trace, run: CompiledRun, arguments: Sequence[Any]) -> Tra
 def merged(sites: Sequence[CompiledSite]) -> list[CompiledSite]:
     """Sum up per line and instruction: what a reader wants of 16 loads that an unrolled loop left.
 
-    Counters are summed; `machine` names the first and the last instruction, `example` is the costliest access.
+    Counters are summed; `machine` names the first and last instruction, `example` is the costliest access.
     Local memory is left out.
     """
     groups: dict[tuple[int, str, str, str], list[CompiledSite]] = {}
