@@ -1,8 +1,9 @@
-"""How fast the tracer is: `python benchmarks/tracer.py` prints its figures and the ratio to numba's simulator.
+"""How fast the tracer is: `python benchmarks/tracer.py` prints its figures and the ratio to numba's
+simulator.
 
-Everything is measured in one run on one machine, so the ratios mean something where the times alone do not. A warp
-instruction is one operation of one warp with an active lane: arithmetic, comparison, conversion, memory access,
-barrier, branch or loop round (`Trace.warp_instructions`).
+Everything is measured in one run on one machine, so the ratios mean something where the times alone do not. A
+warp instruction is one operation of one warp with an active lane: arithmetic, comparison, conversion, memory
+access, barrier, branch or loop round (`Trace.warp_instructions`).
 """
 
 from __future__ import annotations
@@ -135,7 +136,10 @@ def main() -> None:
         seconds, t = min((transposed(n) for _ in range(2)), key=lambda pair: pair[0])
         per_block[n] = seconds / t.n_blocks
         rate = t.warp_instructions / seconds / 1e6
-        print(f"  {n:5} x {n:<5} {t.n_blocks:7,} blocks  {seconds:7.3f} s  {1e6 * per_block[n]:8.1f} us/block  {rate:6.1f} M warp instructions/s")
+        print(
+            f"  {n:5} x {n:<5} {t.n_blocks:7,} blocks  {seconds:7.3f} s  {1e6 * per_block[n]:8.1f} us/block"
+            f"  {rate:6.1f} M warp instructions/s"
+        )
     peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"  peak memory of the process: {peak_gib:.2f} GiB")
     print(f"tiled matmul 64 x 64, 16x16 threads: {1e3 * matmul_seconds():.1f} ms")
@@ -143,7 +147,10 @@ def main() -> None:
     if simulator is None:
         print("numba's simulator could not be run here")
     else:
-        print(f"numba's simulator: {1e3 * simulator:.1f} ms per block of the transpose: the tracer is {simulator / per_block[4096]:,.0f} times as fast")
+        print(
+            f"numba's simulator: {1e3 * simulator:.1f} ms per block of the transpose: the tracer is"
+            f" {simulator / per_block[4096]:,.0f} times as fast"
+        )
 
 
 if __name__ == "__main__":

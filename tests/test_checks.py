@@ -36,6 +36,8 @@ KERNELS = functions_in(SOURCE, "lab.py")
 
 
 def traced(name: str) -> tuple[Trace, dict[str, Any]]:
+    src: np.ndarray
+    dst: np.ndarray
     if name == "column":
         src, dst = np.arange(1024, dtype=np.float32).reshape(32, 32), np.full(32, np.nan, np.float32)
         return trace(KERNELS[name], 1, 32, dst, src), {"dst": dst, "expected": src[:, 3]}
@@ -47,14 +49,16 @@ def traced(name: str) -> tuple[Trace, dict[str, Any]]:
 
 def test_right_result_with_a_wrong_pattern_says_who_waits_for_which_bank() -> None:
     t, data = traced("column")
-    verdict = check(t).matches(data["dst"], data["expected"]).shared_wavefronts_per_request(max=1).no_hazards()
+    verdict = (
+        check(t).matches(data["dst"], data["expected"]).shared_wavefronts_per_request(max=1).no_hazards()
+    )
     assert not verdict
     guilty = verdict.failures[0].access
     assert guilty is not None
     assert guilty == t.at(10)[1].example
     assert str(verdict) == (
-        "Right result, wrong pattern:\n"
-        f"  Warp 0 of block (0, 0, 0) needs 32 wavefronts at line 10, goal 1: {shared_cost(guilty)}"
+        f"Right result, wrong pattern:\n  Warp 0 of block (0, 0, 0) needs 32 wavefronts at line 10, goal"
+        f" 1: {shared_cost(guilty)}"
     )
     assert "lanes 0..31" in str(verdict)
 
@@ -93,7 +97,7 @@ def test_hazards_and_float64_fail_although_the_values_are_right() -> None:
     verdict = check(t).matches(data["dst"], data["expected"]).no_hazards().no_float64()
     assert [claim.name for claim in verdict.failures] == ["shared_race", "float64"]
     assert "Put cuda.syncthreads() between them (lines 19 and 20)" in verdict.sentences[0]
-    with pytest.raises(CheckFailed, match="unsynchronised: block=.*write float32"):
+    with pytest.raises(CheckFailed, match=r"unsynchronised: block=.*write float32"):
         verdict.require()
 
 
@@ -137,7 +141,9 @@ def test_questions_without_sense_are_refused() -> None:
         check(t).no_hazards(kinds=["race"])
     with pytest.raises(InvalidCheck, match="op: got 'read'"):
         check(t).shared_wavefronts_per_request(op="read")
-    with pytest.raises(InvalidCheck, match="line 99 has no global access of this kind; there are some at lines 14"):
+    with pytest.raises(
+        InvalidCheck, match="line 99 has no global access of this kind; there are some at lines 14"
+    ):
         check(t).global_sectors_per_request(line=99)
 
 

@@ -1,6 +1,7 @@
 """Kernels written to reach out of the tracer: each is refused, or ended, and nothing outside happens.
 
-Every source is given as text and goes through `functions_in`, so nothing of it is ever executed by the test either.
+Every source is given as text and goes through `functions_in`, so nothing of it is ever executed by the test
+either.
 """
 
 from __future__ import annotations
@@ -167,17 +168,20 @@ ENDLESS = {
 
 @pytest.mark.parametrize("name", ENDLESS)
 def test_endless_loops_are_ended(name: str) -> None:
-    with pytest.raises(KernelLimit, match=r"hostile\.py:\d+: the kernel ran .* statements without coming to an end"):
+    with pytest.raises(
+        KernelLimit, match=r"hostile\.py:\d+: the kernel ran .* statements without coming to an end"
+    ):
         trace(kernel_of("", ENDLESS[name]), 1, 32, np.ones(32, np.int64), 1, steps=2000)
 
 
 def test_time_is_limited_too() -> None:
-    with pytest.raises(KernelLimit, match="for more than seconds=0.05"):
+    with pytest.raises(KernelLimit, match=r"for more than seconds=0\.05"):
         trace(kernel_of("", ENDLESS["while_true"]), 1, 32, np.zeros(32), 1, seconds=0.05)
 
 
 def test_writes_stay_inside_the_array() -> None:
-    """A neighbouring view of the same memory is out of reach: bounds are those of the array that was passed."""
+    """A neighbouring view of the same memory is out of reach: bounds are those of the array that was
+    passed."""
     memory = np.zeros(64)
     body = "out[n + cuda.threadIdx.x] = 1\n    out[-40 - cuda.threadIdx.x] = 1\n    out[2 ** 62] = 1"
     t = trace(kernel_of("", body), 1, 32, memory[16:48], 40)
@@ -214,4 +218,6 @@ def test_importing_and_tracing_does_not_load_numba() -> None:
         "k = functions_in('from numba import cuda\\ndef k(o):\\n    o[cuda.grid(1)] = 1\\n')['k']\n"
         "trace(k, 1, 32, np.zeros(32))\nassert 'numba' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )

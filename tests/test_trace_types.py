@@ -1,4 +1,5 @@
-"""The tracer's types equal numba-cuda's own resolution: operators, built-ins, math, and variables where paths meet."""
+"""The tracer's types equal numba-cuda's own resolution: operators, built-ins, math, and variables where paths
+meet."""
 
 from __future__ import annotations
 
@@ -23,9 +24,23 @@ from lanewise.trace.launch import make_launch
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     types = pytest.importorskip("numba.types")
-    descriptor = pytest.importorskip("numba.cuda.descriptor", reason="needs numba-cuda: its typing is the oracle")
+    descriptor = pytest.importorskip(
+        "numba.cuda.descriptor", reason="needs numba-cuda: its typing is the oracle"
+    )
 
-NAMES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+NAMES = (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+)
 COMPLEX = ("complex64", "complex128")
 HEADER = "import math\nimport numpy as np\nfrom numba import cuda, float32, int32\n"
 PYTHON = {
@@ -60,7 +75,9 @@ def resolve(function: Callable[..., Any], *names: str) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            signature = context().resolve_function_type(function, tuple(numba_type(name) for name in names), {})
+            signature = context().resolve_function_type(
+                function, tuple(numba_type(name) for name in names), {}
+            )
     except Exception:
         return None
     return None if signature is None else str(signature.return_type)
@@ -76,7 +93,8 @@ def test_binary_operators(name: str) -> None:
     for left in NAMES + COMPLEX:
         for right in NAMES + COMPLEX:
             expected = resolve(PYTHON[name], left, right)
-            # float32 for bool ** int32 is an accident of numba's order of signatures that no kernel relies on.
+            # float32 for bool ** int32 is an accident of numba's order of signatures that no kernel relies
+            # on.
             if expected is None or (name, left, right[:3]) == ("Pow", "bool", "int"):
                 continue
             assert str(binary(name, number(left), number(right)).dtype) == expected, (left, right)
@@ -121,7 +139,13 @@ def inferred(source: str, values: tuple[Any, ...]) -> np.dtype:
 
 
 def test_builtins_and_math() -> None:
-    functions: dict[str, Callable[..., Any]] = {"abs": abs, "int": int, "float": float, "round": round, "bool": bool}
+    functions: dict[str, Callable[..., Any]] = {
+        "abs": abs,
+        "int": int,
+        "float": float,
+        "round": round,
+        "bool": bool,
+    }
     functions |= {f"math.{name}": getattr(math, name) for name in _MATH}
     for text, function in functions.items():
         for name in NAMES:
@@ -130,10 +154,40 @@ def test_builtins_and_math() -> None:
                 assert str(result_of(f"{text}(x)", number(name))) == expected, (text, name)
 
 
-_MATH = (
-    "sqrt exp expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh floor ceil trunc"
-    " fabs erf erfc gamma lgamma degrees radians isnan isinf isfinite"
-).split()
+_MATH = [
+    "sqrt",
+    "exp",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "floor",
+    "ceil",
+    "trunc",
+    "fabs",
+    "erf",
+    "erfc",
+    "gamma",
+    "lgamma",
+    "degrees",
+    "radians",
+    "isnan",
+    "isinf",
+    "isfinite",
+]
 
 
 @pytest.mark.parametrize("name", ["pow", "atan2", "hypot", "fmod", "copysign"])

@@ -1,4 +1,5 @@
-"""Verdicts on a trace, for labs and tests: each claim that does not hold is a sentence with line, warp and lanes.
+"""Verdicts on a trace, for labs and tests: each claim that does not hold is a sentence with line, warp and
+lanes.
 
     verdict = check(t).matches(dst, src.T).shared_wavefronts_per_request(max=1).no_hazards()
     print(verdict)
@@ -36,7 +37,8 @@ class InvalidCheck(Error):
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: its name, whether it holds, the sentence that says why, and the access to draw, if there is one."""
+    """One claim: its name, whether it holds, the sentence that says why, and the access to draw, if there is
+    one."""
 
     name: str
     holds: bool
@@ -52,7 +54,7 @@ class Check:
         self.trace = trace
         self.claims: list[Claim] = []
 
-    # -- claims --------------------------------------------------------------------------------------------------------
+    # -- claims ------------------------------------------------------------------------------------
 
     def claim(
         self, name: str, holds: bool, sentence: str, access: WarpAccess | None = None, line: int | None = None
@@ -77,11 +79,13 @@ class Check:
         return self.claim(
             "result",
             False,
-            f"Wrong result: {n_wrong:,} of {count(given.size, 'element')} differ; the first is {where}: got {found},"
-            f" expected {want}.",
+            f"Wrong result: {n_wrong:,} of {count(given.size, 'element')} differ; the first is {where}:"
+            f" got {found}, expected {want}.",
         )
 
-    def shared_wavefronts_per_request(self, max: float = 1, op: str | None = None, line: int | None = None) -> Self:
+    def shared_wavefronts_per_request(
+        self, max: float = 1, op: str | None = None, line: int | None = None
+    ) -> Self:
         """Claim that no warp needs more than `max` wavefronts for one shared-memory load or store."""
         for site in self._sites("shared", op, line):
             if site.worst_wavefronts > max:
@@ -89,20 +93,34 @@ class Check:
         return self._passed("shared wavefronts", f"Every shared access takes {max:g} wavefronts at most.")
 
     def shared_excess(self, max: int = 0, op: str | None = None, line: int | None = None) -> Self:
-        """Claim that bank conflicts cost at most `max` wavefronts in all, whatever the width of the accesses."""
+        """Claim that bank conflicts cost at most `max` wavefronts in all, whatever the width of the
+        accesses."""
         sites = self._sites("shared", op, line)
         excess = sum(site.excess for site in sites)
         if excess > max:
             worst = _worst(sites, "excess")
-            self.claim("bank conflicts", False, _shared_sentence(worst, worst.ideal / worst.requests), worst.example, worst.line)
-        return self._passed("bank conflicts", f"Bank conflicts cost {count(excess, 'wavefront')}, at most {max} allowed.")
+            self.claim(
+                "bank conflicts",
+                False,
+                _shared_sentence(worst, worst.ideal / worst.requests),
+                worst.example,
+                worst.line,
+            )
+        return self._passed(
+            "bank conflicts", f"Bank conflicts cost {count(excess, 'wavefront')}, at most {max} allowed."
+        )
 
-    def global_sectors_per_request(self, max: float = 4, op: str | None = None, line: int | None = None) -> Self:
-        """Claim that global loads and stores touch at most `max` sectors per request, averaged over a site."""
+    def global_sectors_per_request(
+        self, max: float = 4, op: str | None = None, line: int | None = None
+    ) -> Self:
+        """Claim that global loads and stores touch at most `max` sectors per request, averaged over a
+        site."""
         for site in self._sites("global", op, line):
             if site.requests and site.sectors / site.requests > max:
                 self.claim("global sectors", False, _global_sentence(site, max), site.example, site.line)
-        return self._passed("global sectors", f"Every global access touches {max:g} sectors per request at most.")
+        return self._passed(
+            "global sectors", f"Every global access touches {max:g} sectors per request at most."
+        )
 
     def global_efficiency(self, min: float = 0.9, op: str | None = None) -> Self:
         """Claim that at least this fraction of the bytes of all touched sectors was asked for."""
@@ -114,18 +132,21 @@ class Check:
             self.claim(
                 "global efficiency",
                 False,
-                f"Only {used:.0%} of the bytes moved are used, goal {min:.0%}; most are moved at line {worst.line}:"
-                f" {_cost_of(worst)}",
+                f"Only {used:.0%} of the bytes moved are used, goal {min:.0%}; most are moved at line"
+                f" {worst.line}: {_cost_of(worst)}",
                 worst.example,
                 worst.line,
             )
         return self._passed("global efficiency", f"{used:.0%} of the bytes moved are used.")
 
     def no_hazards(self, kinds: Iterable[str] = KINDS, allow_benign: bool = True) -> Self:
-        """Claim that the trace is free of hazards; writes of the same value are let pass unless you say otherwise."""
+        """Claim that the trace is free of hazards; writes of the same value are let pass unless you say
+        otherwise."""
         wanted = set(kinds)
         if unknown := wanted - set(KINDS):
-            raise InvalidCheck(f"no_hazards: unknown kinds {sorted(unknown)}; the kinds are {', '.join(KINDS)}.")
+            raise InvalidCheck(
+                f"no_hazards: unknown kinds {sorted(unknown)}; the kinds are {', '.join(KINDS)}."
+            )
         for hazard in self.trace.hazards:
             if hazard.kind in wanted and not (allow_benign and hazard.severity == "benign"):
                 self.claim(hazard.kind, False, hazard.message, line=hazard.line)
@@ -144,11 +165,12 @@ class Check:
         sentence = (
             f"The kernel uses {instruction}."
             if instruction in found
-            else f"The kernel never uses {instruction}; it uses {', '.join(sorted(found)) or 'no memory at all'}."
+            else f"The kernel never uses {instruction}; it uses"
+            f" {', '.join(sorted(found)) or 'no memory at all'}."
         )
         return self.claim(f"uses {instruction}", instruction in found, sentence)
 
-    # -- the verdict -----------------------------------------------------------------------------------------------
+    # -- the verdict -------------------------------------------------------------------------------
 
     def __bool__(self) -> bool:
         return all(claim.holds for claim in self.claims)
@@ -177,7 +199,10 @@ class Check:
         return "\n".join([head, *(f"  {sentence}" for sentence in self.sentences)])
 
     def __repr__(self) -> str:
-        return f"<Check of {self.trace.kernel}: {len(self.failures)} of {count(len(self.claims), 'claim')} failed>"
+        return (
+            f"<Check of {self.trace.kernel}: {len(self.failures)} of"
+            f" {count(len(self.claims), 'claim')} failed>"
+        )
 
     def _repr_html_(self) -> str:
         head, *lines = str(self).split("\n")
@@ -186,12 +211,19 @@ class Check:
 
     def _sites(self, space: str, op: str | None, line: int | None) -> list[Site]:
         if op not in (None, "load", "store", "atomic"):
-            raise InvalidCheck(f"op: got {op!r}; it is 'load', 'store', 'atomic', or None for loads and stores.")
+            raise InvalidCheck(
+                f"op: got {op!r}; it is 'load', 'store', 'atomic', or None for loads and stores."
+            )
         ops = ("load", "store") if op is None else (op,)
-        chosen = [site for site in self.trace.sites if site.space == space and site.op in ops and site.modelled]
+        chosen = [
+            site for site in self.trace.sites if site.space == space and site.op in ops and site.modelled
+        ]
         chosen = [site for site in chosen if line is None or site.line == line]
         if line is not None and not chosen:
-            raise InvalidCheck(f"line {line} has no {space} access of this kind; there are some at {_lines(self.trace, space)}.")
+            raise InvalidCheck(
+                f"line {line} has no {space} access of this kind; there are some at"
+                f" {_lines(self.trace, space)}."
+            )
         return chosen
 
     def _passed(self, name: str, sentence: str, names: Iterable[str] = ()) -> Self:
@@ -215,7 +247,8 @@ def _worst(sites: list[Site], name: str) -> Site:
 
 
 def _lines(trace: Trace, space: str) -> str:
-    return f"lines {', '.join(str(line) for line in sorted({site.line for site in trace.sites if site.space == space}))}"
+    lines = sorted({site.line for site in trace.sites if site.space == space})
+    return f"lines {', '.join(map(str, lines))}"
 
 
 def _who(site: Site) -> str:
@@ -223,13 +256,19 @@ def _who(site: Site) -> str:
 
 
 def _shared_sentence(site: Site, goal: float) -> str:
-    needs = f"{_who(site).capitalize()} needs {count(site.worst_wavefronts, 'wavefront')} at line {site.line}, goal {goal:g}"
+    needs = (
+        f"{_who(site).capitalize()} needs {count(site.worst_wavefronts, 'wavefront')} at line"
+        f" {site.line}, goal {goal:g}"
+    )
     return f"{needs}: {_cost_of(site)}"
 
 
 def _global_sentence(site: Site, goal: float) -> str:
     mean = site.sectors / site.requests
-    return f"Line {site.line} touches {mean:.3g} sectors per request, goal {goal:g}; {_who(site)}: {_cost_of(site)}"
+    return (
+        f"Line {site.line} touches {mean:.3g} sectors per request, goal {goal:g}; {_who(site)}:"
+        f" {_cost_of(site)}"
+    )
 
 
 def _cost_of(site: Site) -> str:

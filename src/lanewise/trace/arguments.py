@@ -23,7 +23,8 @@ class Uninitialized:
 
 
 def uninitialized(array: np.ndarray) -> Uninitialized:
-    """Mark an array argument as fresh device memory: reading an element that no thread has written is a hazard.
+    """Mark an array argument as fresh device memory: reading an element that no thread has written is a
+    hazard.
 
     >>> import numpy as np
     >>> uninitialized(np.zeros(3)).array.shape
@@ -35,7 +36,8 @@ def uninitialized(array: np.ndarray) -> Uninitialized:
 
 
 class Arguments:
-    """The arguments of one launch: `env` maps parameter names to values, `storages` are the arrays' memories."""
+    """The arguments of one launch: `env` maps parameter names to values, `storages` are the arrays'
+    memories."""
 
     def __init__(self, function: Function, arguments: tuple[Any, ...]) -> None:
         names = function.parameters
@@ -51,7 +53,11 @@ class Arguments:
         self._by_owner: dict[int, GlobalStorage] = {}
         self._next_base = _FIRST_BASE
         self.packed: list[str] = []
-        given = (*arguments, *function.defaults[len(arguments) - required :]) if len(arguments) < len(names) else arguments
+        given = (
+            (*arguments, *function.defaults[len(arguments) - required :])
+            if len(arguments) < len(names)
+            else arguments
+        )
         self.env = {name: self._value(name, value) for name, value in zip(names, given, strict=True)}
 
     def _value(self, name: str, value: Any) -> Any:
@@ -86,14 +92,15 @@ class Arguments:
         if type(entity).__name__ == "DeviceFunction":
             return entity
         raise InvalidLaunch(
-            f"argument {name}: got a {type(value).__name__}; a kernel takes NumPy arrays, numbers, tuples of these and None."
+            f"argument {name}: got a {type(value).__name__}; a kernel takes NumPy arrays, numbers, tuples"
+            " of these and None."
         )
 
     def _array(self, name: str, array: np.ndarray) -> ArrayRef:
         if array.dtype.hasobject or array.dtype.kind not in "biufcV" or not array.dtype.isnative:
             raise InvalidLaunch(
-                f"argument {name}: dtype {array.dtype}; a kernel takes arrays of bool, integers, floats, complex numbers"
-                " or records of these, in native byte order."
+                f"argument {name}: dtype {array.dtype}; a kernel takes arrays of bool, integers, floats,"
+                " complex numbers or records of these, in native byte order."
             )
         if array.dtype.names and not array.dtype.isalignedstruct:
             self.packed.append(name)

@@ -1,7 +1,8 @@
 """Arrays as a kernel sees them: what an index means as an address, and the memory that holds the bytes.
 
-An `ArrayRef` is numba's array: data type, shape, strides and a start, over a `Storage`. Addresses are counted in
-units: the element size where every stride is a multiple of it, else single bytes. A `Place` is one element per lane.
+An `ArrayRef` is numba's array: data type, shape, strides and a start, over a `Storage`. Addresses are counted
+in units: the element size where every stride is a multiple of it, else single bytes. A `Place` is one element
+per lane.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class Storage:
 class ArrayRef:
     """An array or a view of one. `start` and `strides` are in units of `unit` bytes, counted from `phase`.
 
-    `start` may differ by lane (a row of a table, say); shape entries are Python ints, or lane values for slices.
+    `start` may differ by lane (a row of a table, say); shape entries are Python ints, or lane values for
+    slices.
     """
 
     storage: Storage
@@ -69,7 +71,11 @@ class ArrayRef:
         """Number of elements."""
         total: Any = 1
         for extent in self.shape:
-            total = total * extent if isinstance(total, int) and isinstance(extent, int) else binary("Mult", total, extent)
+            total = (
+                total * extent
+                if isinstance(total, int) and isinstance(extent, int)
+                else binary("Mult", total, extent)
+            )
         return total
 
     def row(self, index: Any) -> ArrayRef:
@@ -86,7 +92,8 @@ class ArrayRef:
 class Place:
     """One element per lane: `index` units from `phase`.
 
-    `mask` holds the active lanes that are inside the array, `outside` those that are not; None stands for none.
+    `mask` holds the active lanes that are inside the array, `outside` those that are not; None stands for
+    none.
     """
 
     array: ArrayRef
@@ -137,10 +144,15 @@ def scaled(index: Any, factor: int) -> Any:
     return index if factor == 1 else binary("Mult", index, np.int64(factor))
 
 
-def array_ref(storage: Storage, name: str, dtype: np.dtype, shape: tuple[int, ...], strides: tuple[int, ...], at: int) -> ArrayRef:
-    """Build a reference to an array whose first element lies `at` bytes into its storage; strides in bytes."""
+def array_ref(
+    storage: Storage, name: str, dtype: np.dtype, shape: tuple[int, ...], strides: tuple[int, ...], at: int
+) -> ArrayRef:
+    """Build a reference to an array whose first element lies `at` bytes into its storage; strides in
+    bytes."""
     unit = dtype.itemsize if all(stride % dtype.itemsize == 0 for stride in strides) else 1
-    return ArrayRef(storage, name, dtype, shape, tuple(stride // unit for stride in strides), unit, at % unit, at // unit)
+    return ArrayRef(
+        storage, name, dtype, shape, tuple(stride // unit for stride in strides), unit, at % unit, at // unit
+    )
 
 
 def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
@@ -194,7 +206,9 @@ class GlobalStorage(Storage):
             return self._gather_bytes(place)
         whole_index = whole(place.index)
         view = self.view(place.dtype, place.phase)
-        return view[whole_index] if isinstance(whole_index, np.generic) else view.take(whole_index, mode="clip")
+        if np.ndim(whole_index) == 0:
+            return view[int(whole_index)]
+        return view.take(whole_index, mode="clip")
 
     def _gather_bytes(self, place: Place) -> Any:
         first = np.atleast_2d(whole(place.index)) * place.unit + place.phase
@@ -216,7 +230,9 @@ class GlobalStorage(Storage):
         view[np.broadcast_to(index, mask.shape)[mask.full]] = _lanes(value, mask)
 
     def _scatter_bytes(self, place: Place, value: Any, mask: Mask) -> None:
-        first = np.broadcast_to(np.atleast_2d(whole(place.index)) * place.unit + place.phase, mask.shape)[mask.full]
+        first = np.broadcast_to(np.atleast_2d(whole(place.index)) * place.unit + place.phase, mask.shape)[
+            mask.full
+        ]
         values = np.ascontiguousarray(_lanes(whole(value), mask))
         raw = np.broadcast_to(values, first.shape).copy().view(np.uint8).reshape(len(first), -1)
         self.bytes[first[:, None] + np.arange(place.dtype.itemsize)] = raw
@@ -244,7 +260,8 @@ def owner_of(array: np.ndarray) -> np.ndarray:
 
 
 class SharedStorage(Storage):
-    """Shared memory of all blocks of a batch: `(B, row)` bytes, filled with a pattern that reads as NaN or -1."""
+    """Shared memory of all blocks of a batch: `(B, row)` bytes, filled with a pattern that reads as NaN or
+    -1."""
 
     POISON = 0xFF
 
@@ -261,7 +278,8 @@ class SharedStorage(Storage):
         self._memory.fill(self.POISON)
 
     def view(self, dtype: np.dtype, phase: int) -> np.ndarray:
-        """The memory as `(B, items)`; `phase` is where items start, for elements that lie off their natural grid."""
+        """The memory as `(B, items)`; `phase` is where items start, for elements that lie off their natural
+        grid."""
         key = dtype, phase
         if key not in self._views:
             n_items = (self.n_bytes - phase) // dtype.itemsize
@@ -274,14 +292,18 @@ class SharedStorage(Storage):
             return self._gather_bytes(place)
         view = self.view(place.dtype, place.phase)
         index = whole(place.index)
-        if isinstance(index, np.generic):
-            return view[:, index : index + 1].copy() if len(view) > 1 else view[0, index]
+        if np.ndim(index) == 0:
+            item = int(index)
+            return view[:, item : item + 1].copy() if len(view) > 1 else view[0, item]
         if index.shape[0] == 1:
             return view.take(index[0], axis=1, mode="clip")
         return view[np.arange(len(view))[:, None], index]
 
     def _gather_bytes(self, place: Place) -> Any:
-        first = np.broadcast_to(np.atleast_2d(whole(place.index)) + place.phase, (len(self._memory), np.shape(np.atleast_2d(whole(place.index)))[1]))
+        first = np.broadcast_to(
+            np.atleast_2d(whole(place.index)) + place.phase,
+            (len(self._memory), np.shape(np.atleast_2d(whole(place.index)))[1]),
+        )
         block = np.arange(len(self._memory))[:, None, None]
         raw = self._memory[block, first[..., None] + np.arange(place.dtype.itemsize)]
         return np.ascontiguousarray(raw).view(place.dtype)[..., 0]
@@ -294,7 +316,11 @@ class SharedStorage(Storage):
             return
         view = self.view(place.dtype, place.phase)
         if index.shape[0] == 1 and mask.array.shape[0] == 1:
-            lanes = slice(None) if mask.is_full else np.flatnonzero(np.broadcast_to(mask.array[0], mask.shape[1:]))
+            lanes = (
+                slice(None)
+                if mask.is_full
+                else np.flatnonzero(np.broadcast_to(mask.array[0], mask.shape[1:]))
+            )
             row = index[0] if index.shape[1] > 1 else np.broadcast_to(index[0], mask.shape[1:])
             if np.ndim(value) and value.shape[1] > 1:
                 value = value[:, lanes]
@@ -307,7 +333,9 @@ class SharedStorage(Storage):
         first = np.broadcast_to(np.atleast_2d(whole(place.index)) + place.phase, mask.shape)[mask.full]
         block = np.broadcast_to(np.arange(mask.shape[0])[:, None], mask.shape)[mask.full]
         values = np.broadcast_to(np.ascontiguousarray(_lanes(value, mask)), first.shape).copy()
-        self._memory[block[:, None], first[:, None] + np.arange(place.dtype.itemsize)] = values.view(np.uint8).reshape(len(first), -1)
+        self._memory[block[:, None], first[:, None] + np.arange(place.dtype.itemsize)] = values.view(
+            np.uint8
+        ).reshape(len(first), -1)
 
 
 def _as_bytes(place: Place) -> Place:
@@ -326,9 +354,11 @@ class ConstantStorage(Storage):
 
 
 class LocalStorage(Storage):
-    """A thread's own array: registers if all indices are constant, so it has no addresses that could be counted.
+    """A thread's own array: registers if all indices are constant, so it has no addresses that could be
+    counted.
 
-    Cells are lane values while the indices are the same for all lanes; one dense array from the first other index on.
+    Cells are lane values while the indices are the same for all lanes; one dense array from the first other
+    index on.
     """
 
     def __init__(self, name: str, dtype: np.dtype, n_items: int) -> None:

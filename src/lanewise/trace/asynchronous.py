@@ -1,10 +1,10 @@
 """Asynchronous copies from global to shared memory: what is in flight, and who touches it too early.
 
 The door for `lanewise.ptx`: an intrinsic calls `engine.copy_async(node, destination, source, instruction)`,
-`engine.commit_copies(node)` and `engine.wait_for_copies(node, n)`. A copy reads its source when it is issued; its
-destination is in flight until its own thread has waited for the copy's group. Touching it before is the hazard
-`async_not_waited`, for any thread. The wait makes the copy a write of the waiting thread, so that another thread's
-read without a barrier after the wait is an ordinary race.
+`engine.commit_copies(node)` and `engine.wait_for_copies(node, n)`. A copy reads its source when it is issued;
+its destination is in flight until its own thread has waited for the copy's group. Touching it before is the
+hazard `async_not_waited`, for any thread. The wait makes the copy a write of the waiting thread, so that
+another thread's read without a barrier after the wait is an ordinary race.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from lanewise.trace.synchronisation import Synchronisation
 
 @dataclass
 class _Copy:
-    """One issued copy: its destination, the lanes that still wait for it, and the group that each lane put it in."""
+    """One issued copy: its destination, the lanes that still wait for it, and the group that each lane put it
+    in."""
 
     place: Place
     n_bytes: int
@@ -113,11 +114,13 @@ class Asynchronous(Synchronisation):
 
         def build(count: int) -> Hazard:
             text = (
-                f"block={at[0]} thread={at[1]}: {verb} {element} (line {line}) while the copy of line {copy.site.line} may"
-                " still be writing it. Every thread that copies must wait for its group (commit, then wait), and a"
-                " barrier must follow before other threads look."
+                f"block={at[0]} thread={at[1]}: {verb} {element} (line {line}) while the copy of line"
+                f" {copy.site.line} may still be writing it. Every thread that copies must wait for its"
+                " group (commit, then wait), and a barrier must follow before other threads look."
             )
-            return Hazard("async_not_waited", line, text, *at, other_line=copy.site.line, element=element, count=count)
+            return Hazard(
+                "async_not_waited", line, text, *at, other_line=copy.site.line, element=element, count=count
+            )
 
         self.log.add(
             "async_not_waited",

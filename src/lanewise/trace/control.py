@@ -1,8 +1,9 @@
 """Control flow of the executing pass: which lanes go where, and how their variables meet again.
 
-A branch runs with the mask narrowed to the lanes that take it, on a copy of the variables, so an assignment in it
-touches no other lane. Where paths meet, each variable that differs is chosen lane by lane, in the type that inference
-found. A loop runs until its last lane has left; lanes that leave early take their variables along.
+A branch runs with the mask narrowed to the lanes that take it, on a copy of the variables, so an assignment
+in it touches no other lane. Where paths meet, each variable that differs is chosen lane by lane, in the type
+that inference found. A loop runs until its last lane has left; lanes that leave early take their variables
+along.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class Execution(Asynchronous):
                 env[name] = cast(typed(env[name]), dtype)
         return env
 
-    def _meet(self, node: ast.AST, paths: list[tuple[Mask, Env]], types: dict[str, np.dtype]) -> tuple[Mask, Env]:
+    def _meet(
+        self, node: ast.AST, paths: list[tuple[Mask, Env]], types: dict[str, np.dtype]
+    ) -> tuple[Mask, Env]:
         """Bring lanes of several paths together."""
         mask, env = paths[0]
         if len(paths) == 1:
@@ -69,27 +72,39 @@ class Execution(Asynchronous):
             mask = joined
         return mask, self._conform(env, types)
 
-    def _choose(self, node: ast.AST, name: str, mask: Mask, first: Any, second: Any, dtype: np.dtype | None) -> Any:
+    def _choose(
+        self, node: ast.AST, name: str, mask: Mask, first: Any, second: Any, dtype: np.dtype | None
+    ) -> Any:
         if is_number(first) and is_number(second):
             if dtype is None:
                 dtype = np.promote_types(dtype_of(first), dtype_of(second))
             return choose(mask.array, cast(typed(first), dtype), cast(typed(second), dtype))
         if isinstance(first, tuple) and isinstance(second, tuple):
-            return tuple(self._choose(node, name, mask, a, b, None) for a, b in zip(first, second, strict=True))
+            return tuple(
+                self._choose(node, name, mask, a, b, None) for a, b in zip(first, second, strict=True)
+            )
         if isinstance(first, ArrayRef) and isinstance(second, ArrayRef):
             if same_array(first, second):
                 return first
-            self.refuse(node, f"variable {name}, a different array in different lanes", "Branch around the accesses instead.")
+            self.refuse(
+                node,
+                f"variable {name}, a different array in different lanes",
+                "Branch around the accesses instead.",
+            )
         if isinstance(first, Element) or isinstance(second, Element):
-            self.refuse(node, f"variable {name}, a different record in different lanes", "Keep the index instead of the record.")
+            self.refuse(
+                node,
+                f"variable {name}, a different record in different lanes",
+                "Keep the index instead of the record.",
+            )
         return first
 
-    # -- functions -------------------------------------------------------------------------------------------------
+    # -- functions ---------------------------------------------------------------------------------
 
     def run_body(self, function: Function) -> Any:
         entry = self.mask
         self.run_block(function.tree.body)
-        fell_through, self.mask = self.mask, entry
+        _fell_through, self.mask = self.mask, entry
         returned = self.frame.returned
         if not returned or self.depth == 0:
             return None
@@ -107,7 +122,7 @@ class Execution(Asynchronous):
             self.live = self.live.without(self.mask)
         self.mask = None
 
-    # -- branches --------------------------------------------------------------------------------------------------
+    # -- branches ----------------------------------------------------------------------------------
 
     def _run_If(self, node: ast.If) -> None:
         condition = self.condition(node.test, self.evaluate(node.test))
@@ -147,7 +162,7 @@ class Execution(Asynchronous):
         dtype = self._types(node, "choice").get("") if isinstance(node, (ast.IfExp, ast.BoolOp)) else None
         return cast(joined, dtype) if dtype is not None else joined
 
-    # -- loops -----------------------------------------------------------------------------------------------------
+    # -- loops -------------------------------------------------------------------------------------
 
     def _run_While(self, node: ast.While) -> None:
         self._loop(node, lambda k: self.condition(node.test, self.evaluate(node.test)), None, node.body)

@@ -1,14 +1,17 @@
-"""The `numba.cuda` surface: coordinates, arrays in shared and local memory, barriers, warp operations, atomics.
+"""The `numba.cuda` surface: coordinates, arrays in shared and local memory, barriers, warp operations,
+atomics.
 
 Wide accesses (`lanewise.ptx`) are here too, as the first users of the door that `registry` describes:
-`ptx.load2/load4/load8(array, index)` give a tuple, `ptx.store2/store4/store8(array, index, ...)` take the values;
-2, 4 or 8 neighbouring elements of the last dimension that make 8 or 16 bytes, `index` an integer or a tuple.
+`ptx.load2/load4/load8(array, index)` give a tuple, `ptx.store2/store4/store8(array, index, ...)` take the
+values; 2, 4 or 8 neighbouring elements of the last dimension that make 8 or 16 bytes, `index` an integer or a
+tuple.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,17 +23,19 @@ from lanewise.trace.registry import intrinsic, value
 from lanewise.trace.source import ConstantArray, Symbol
 from lanewise.trace.synchronisation import Update
 
-# -- where a lane is -------------------------------------------------------------------------------------------------
+# -- where a lane is -------------------------------------------------------------------------------
 
 _AXES = {"x": 0, "y": 1, "z": 2}
 
 
 def _register_coordinates() -> None:
     for axis, number in _AXES.items():
-        value(f"cuda.threadIdx.{axis}")(lambda engine, n=number: _thread_index(engine)[n])
-        value(f"cuda.blockIdx.{axis}")(lambda engine, n=number: _block_index(engine)[n])
-        value(f"cuda.blockDim.{axis}")(lambda engine, n=number: np.int32(engine.launch.block[n]))
-        value(f"cuda.gridDim.{axis}")(lambda engine, n=number: np.int32(engine.launch.grid[n]))
+        for name, coordinates in _COORDINATES.items():
+            value(f"cuda.{name}.{axis}")(partial(_coordinate, coordinates, number))
+
+
+def _coordinate(coordinates: Callable[[Any], Any], number: int, engine: Any) -> Any:
+    return coordinates(engine)[number]
 
 
 def _thread_index(engine: Any) -> Any:
@@ -41,6 +46,12 @@ def _block_index(engine: Any) -> Any:
     return (engine.dummy(INT32),) * 3 if engine.inferring else engine.block_index
 
 
+_COORDINATES: dict[str, Callable[[Any], Any]] = {
+    "threadIdx": _thread_index,
+    "blockIdx": _block_index,
+    "blockDim": lambda engine: tuple(np.int32(extent) for extent in engine.launch.block),
+    "gridDim": lambda engine: tuple(np.int32(extent) for extent in engine.launch.grid),
+}
 _register_coordinates()
 value("cuda.warpsize")(lambda engine: np.int32(WARP_LANES))
 
@@ -57,8 +68,8 @@ def _grid(engine: Any, node: ast.Call, ndim: Any) -> Any:
     n = _dimensions(engine, node, ndim)
     if not engine.inferring and n > engine.launch.grid_ndim:
         engine.notes.setdefault(
-            f"line {node.lineno}: grid({n}) in a launch of {engine.launch.grid_ndim} dimension(s): the further indices"
-            " are always 0."
+            f"line {node.lineno}: grid({n}) in a launch of {engine.launch.grid_ndim} dimension(s): the"
+            " further indices are always 0."
         )
     found = []
     for axis in range(n):
@@ -78,11 +89,13 @@ def _gridsize(engine: Any, node: ast.Call, ndim: Any) -> Any:
 
 def _dimensions(engine: Any, node: ast.Call, ndim: Any) -> int:
     if not isinstance(ndim, int) or not 1 <= ndim <= 3:
-        engine.refuse(node, "grid dimensions other than a literal 1, 2 or 3", "Write cuda.grid(1), (2) or (3).")
+        engine.refuse(
+            node, "grid dimensions other than a literal 1, 2 or 3", "Write cuda.grid(1), (2) or (3)."
+        )
     return int(ndim)
 
 
-# -- arrays that a kernel makes ----------------------------------------------------------------------------------------
+# -- arrays that a kernel makes --------------------------------------------------------------------
 
 
 def _constant_shape(engine: Any, node: ast.Call, shape: Any) -> tuple[int, ...]:
@@ -92,7 +105,8 @@ def _constant_shape(engine: Any, node: ast.Call, shape: Any) -> tuple[int, ...]:
             engine.refuse(
                 node,
                 "an array shape that is not constant",
-                "numba needs plain numbers or names of constants: PITCH = TILE + 1 outside the kernel, then (TILE, PITCH).",
+                "numba needs plain numbers or names of constants: PITCH = TILE + 1 outside the kernel, then"
+                " (TILE, PITCH).",
             )
         if part < 0 or part > 1 << 24:
             engine.refuse(node, f"an array extent of {part}", "Use an extent that fits shared memory.")
@@ -113,10 +127,14 @@ def _data_type(engine: Any, node: ast.Call, dtype: Any) -> np.dtype:
 def _shared_array(engine: Any, node: ast.Call, shape: Any, dtype: Any, alignment: Any = None) -> Any:
     extents, element = _constant_shape(engine, node, shape), _data_type(engine, node, dtype)
     natural = 1 << (max(1, element.alignment if element.names else element.itemsize) - 1).bit_length()
-    if alignment is not None and not (isinstance(alignment, int) and alignment > 0 and alignment & (alignment - 1) == 0):
+    if alignment is not None and not (
+        isinstance(alignment, int) and alignment > 0 and alignment & (alignment - 1) == 0
+    ):
         engine.refuse(node, "an alignment that is no power of two", "Use 4, 8, 16, ...")
     if 0 in extents and extents != (0,):
-        engine.refuse(node, "a shared array with an extent of 0", "Use shape 0 alone for dynamic shared memory.")
+        engine.refuse(
+            node, "a shared array with an extent of 0", "Use shape 0 alone for dynamic shared memory."
+        )
     return engine.shared_array(node, extents, element, max(natural, alignment or 1))
 
 
@@ -139,10 +157,12 @@ def _const_array(engine: Any, node: ast.Call, array: Any) -> Any:
     name = node.args[0].id if node.args and isinstance(node.args[0], ast.Name) else "constant"
     storage = ConstantStorage(array.array, name)
     shape = array.array.shape
-    return array_ref(storage, name, array.array.dtype, shape, contiguous_strides(shape, array.array.itemsize), 0)
+    return array_ref(
+        storage, name, array.array.dtype, shape, contiguous_strides(shape, array.array.itemsize), 0
+    )
 
 
-# -- barriers ----------------------------------------------------------------------------------------------------------
+# -- barriers --------------------------------------------------------------------------------------
 
 
 @intrinsic("cuda.syncthreads")
@@ -150,12 +170,13 @@ def _syncthreads(engine: Any, node: ast.Call) -> None:
     engine.barrier(node)
 
 
-def _voting_barrier(name: str, combine: Callable[[np.ndarray], np.ndarray]) -> None:
+def _voting_barrier(name: str, combine: Callable[[np.ndarray], Any]) -> None:
     @intrinsic(f"cuda.{name}")
     def _vote(engine: Any, node: ast.Call, predicate: Any) -> Any:
         engine.barrier(node, name)
         votes = np.broadcast_to(truth(engine.as_number(node, predicate)), engine.shape)
-        return combine(np.where(engine.active.array, votes, name == "syncthreads_and")).astype(np.int32)[:, None]
+        votes = np.where(engine.active.array, votes, name == "syncthreads_and")
+        return combine(votes).astype(np.int32)[:, None]
 
 
 _voting_barrier("syncthreads_count", lambda votes: votes.sum(axis=1))
@@ -170,7 +191,8 @@ def _syncwarp(engine: Any, node: ast.Call, mask: Any = 0xFFFFFFFF) -> None:
 
 @intrinsic("cuda.threadfence", "cuda.threadfence_block", "cuda.threadfence_system", "cuda.nanosleep")
 def _threadfence(engine: Any, node: ast.Call, *ignored: Any) -> None:
-    """A fence makes writes visible in order; it makes no thread wait, so it orders no two accesses by itself."""
+    """A fence makes writes visible in order; it makes no thread wait, so it orders no two accesses by
+    itself."""
     engine.tick(node)
 
 
@@ -184,7 +206,7 @@ def _grid_sync(engine: Any, node: ast.Call) -> None:
     engine.grid_barrier(node)
 
 
-# -- warp operations ---------------------------------------------------------------------------------------------------
+# -- warp operations -------------------------------------------------------------------------------
 
 
 def _by_warp(engine: Any, number: Any) -> np.ndarray:
@@ -235,9 +257,7 @@ _BITS = np.left_shift(np.uint32(1), _LANE.astype(np.uint32))
 
 _vote("any_sync", lambda votes, voting: (votes & voting).any(axis=2), BOOL)
 _vote("all_sync", lambda votes, voting: (votes | ~voting).all(axis=2), BOOL)
-_vote(
-    "eq_sync", lambda votes, voting: (votes | ~voting).all(axis=2) | (~votes | ~voting).all(axis=2), BOOL
-)
+_vote("eq_sync", lambda votes, voting: (votes | ~voting).all(axis=2) | (~votes | ~voting).all(axis=2), BOOL)
 _vote("ballot_sync", lambda votes, voting: ((votes & voting) * _BITS).sum(axis=2), UINT32)
 
 
@@ -277,7 +297,7 @@ def _lanemask_lt(engine: Any, node: ast.Call) -> Any:
     return np.tile(below, engine.shape[1] // WARP_LANES)[None, :]
 
 
-# -- bits --------------------------------------------------------------------------------------------------------------
+# -- bits ------------------------------------------------------------------------------------------
 
 
 def _unsigned(number: Any) -> tuple[Any, int]:
@@ -326,7 +346,7 @@ def _clz(engine: Any, node: ast.Call, number: Any) -> Any:
 @intrinsic("cuda.ffs")
 def _ffs(engine: Any, node: ast.Call, number: Any) -> Any:
     """Position of the lowest set bit, counted from 1; 0 if none is set."""
-    unsigned, bits = _unsigned(_integer(engine, node, number))
+    unsigned, _bits = _unsigned(_integer(engine, node, number))
     one = unsigned.dtype.type(1)
     below = np.bitwise_count((unsigned & (~unsigned + one)) - one).astype(np.uint32)
     return np.where(unsigned == 0, np.uint32(0), below + np.uint32(1))[()]
@@ -346,7 +366,7 @@ def _cbrt(engine: Any, node: ast.Call, number: Any) -> Any:
     return np.cbrt(number if number.dtype.kind == "f" else number.astype(np.float64))
 
 
-# -- atomics -----------------------------------------------------------------------------------------------------------
+# -- atomics ---------------------------------------------------------------------------------------
 
 
 def _wrap_up(old: np.ndarray, limit: np.ndarray) -> np.ndarray:
@@ -377,24 +397,38 @@ _CAS = Update("cas", lambda old, expected, new: np.where(old == expected, new, o
 def _register_atomics() -> None:
     for name, update in _UPDATES.items():
 
-        def apply(engine: Any, node: ast.Call, array: Any, index: Any, number: Any, update: Update = update) -> Any:
+        def apply(
+            engine: Any, node: ast.Call, array: Any, index: Any, number: Any, update: Update = update
+        ) -> Any:
             return _atomic(engine, node, array, index, (number,), update)
 
         intrinsic(f"cuda.atomic.{name}")(apply)
 
 
-def _atomic(engine: Any, node: ast.Call, array: Any, index: Any, values: tuple[Any, ...], update: Update) -> Any:
+def _atomic(
+    engine: Any, node: ast.Call, array: Any, index: Any, values: tuple[Any, ...], update: Update
+) -> Any:
     if not isinstance(array, ArrayRef) or array.storage.space not in ("global", "shared"):
-        engine.refuse(node, f"atomic {update.name} on something that is no array in memory", "Give it an array and an index.")
+        engine.refuse(
+            node,
+            f"atomic {update.name} on something that is no array in memory",
+            "Give it an array and an index.",
+        )
     if array.dtype.kind not in "iuf":
         engine.refuse(node, f"atomic {update.name} on {array.dtype}", "Use integers or floats.")
     if update.name in ("and", "or", "xor", "inc", "dec") and array.dtype.kind not in "iu":
         engine.refuse(node, f"atomic {update.name} on {array.dtype}", "Use an integer array.")
     indices = index if isinstance(index, tuple) else (index,)
     if len(indices) != array.ndim:
-        engine.refuse(node, f"{len(indices)} indices into {array.name}, which has {array.ndim} dimensions", "Use one per dimension.")
+        engine.refuse(
+            node,
+            f"{len(indices)} indices into {array.name}, which has {array.ndim} dimensions",
+            "Use one per dimension.",
+        )
     place = engine.element(node, array, indices)
-    return engine.atomic(node, place, update, tuple(engine.as_number(node, number) for number in values), update.name)
+    return engine.atomic(
+        node, place, update, tuple(engine.as_number(node, number) for number in values), update.name
+    )
 
 
 _register_atomics()
@@ -410,19 +444,31 @@ def _compare_and_swap(engine: Any, node: ast.Call, array: Any, expected: Any, ne
     return _atomic(engine, node, array, 0, (expected, new), _CAS)
 
 
-# -- wide accesses -----------------------------------------------------------------------------------------------------
+# -- wide accesses ---------------------------------------------------------------------------------
 
 
 def _wide_place(engine: Any, node: ast.Call, array: Any, index: Any, n: int) -> Any:
     if not isinstance(array, ArrayRef) or array.storage.space not in ("global", "shared"):
-        engine.refuse(node, "a wide access to something that is no array in memory", "Give it an array argument or a shared array.")
+        engine.refuse(
+            node,
+            "a wide access to something that is no array in memory",
+            "Give it an array argument or a shared array.",
+        )
     if n * array.dtype.itemsize not in (8, 16) or array.dtype.kind not in "iufb":
-        engine.refuse(node, f"an access of {n} x {array.dtype}", "2, 4 or 8 elements that make 8 or 16 bytes.")
+        engine.refuse(
+            node, f"an access of {n} x {array.dtype}", "2, 4 or 8 elements that make 8 or 16 bytes."
+        )
     if array.strides[-1] * array.unit != array.dtype.itemsize:
-        engine.refuse(node, f"a wide access to {array.name}, whose last dimension has gaps", "Use a C-order array.")
+        engine.refuse(
+            node, f"a wide access to {array.name}, whose last dimension has gaps", "Use a C-order array."
+        )
     indices = index if isinstance(index, tuple) else (index,)
     if len(indices) != array.ndim:
-        engine.refuse(node, f"{len(indices)} indices into {array.name}, which has {array.ndim} dimensions", "Use one per dimension.")
+        engine.refuse(
+            node,
+            f"{len(indices)} indices into {array.name}, which has {array.ndim} dimensions",
+            "Use one per dimension.",
+        )
     return engine.element(node, array, indices)
 
 
@@ -436,7 +482,12 @@ def _register_wide(n: int) -> None:
         values = values[0] if len(values) == 1 and isinstance(values[0], tuple) else values
         if len(values) != n:
             engine.refuse(node, f"{len(values)} values for a store of {n}", f"Give {n} numbers.")
-        engine.wide(node, _wide_place(engine, node, array, index, n), n, tuple(engine.as_number(node, one) for one in values))
+        engine.wide(
+            node,
+            _wide_place(engine, node, array, index, n),
+            n,
+            tuple(engine.as_number(node, one) for one in values),
+        )
 
 
 for _n in (2, 4, 8):

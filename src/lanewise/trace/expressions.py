@@ -1,7 +1,7 @@
 """Expressions of a kernel, evaluated for all active lanes: the part that type inference and execution share.
 
-The meaning of a name, an operator or an attribute is the same in both passes; only memory differs. A pass supplies
-`place`, `load` and `store`, and the control flow of statements.
+The meaning of a name, an operator or an attribute is the same in both passes; only memory differs. A pass
+supplies `place`, `load` and `store`, and the control flow of statements.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Expressions:
         self._methods: dict[type, Any] = {}
         self._paths: dict[ast.Attribute, str] = {}
 
-    # -- what a pass supplies --------------------------------------------------------------------------------------
+    # -- what a pass supplies ----------------------------------------------------------------------
 
     def place(self, node: ast.AST, array: ArrayRef, indices: tuple[Any, ...]) -> Place:
         """The element of an array that each lane names."""
@@ -108,7 +108,7 @@ class Expressions:
     def note_types(self, node: ast.AST, left: Any, right: Any, result: np.dtype) -> None:
         """Look at the types of an arithmetic operation."""
 
-    # -- dispatch --------------------------------------------------------------------------------------------------
+    # -- dispatch ----------------------------------------------------------------------------------
 
     def evaluate(self, node: ast.expr) -> Any:
         """The value of an expression in the active lanes."""
@@ -116,7 +116,9 @@ class Expressions:
         if method is None:
             method = self._methods[type(node)] = getattr(self, f"_eval_{type(node).__name__}", None)
         if method is None:
-            what, instead = _UNSUPPORTED.get(type(node).__name__, (type(node).__name__, "Use plain arithmetic and indexing."))
+            what, instead = _UNSUPPORTED.get(
+                type(node).__name__, (type(node).__name__, "Use plain arithmetic and indexing.")
+            )
             self.refuse(node, what, instead)
         return method(node)
 
@@ -129,7 +131,11 @@ class Expressions:
         if isinstance(value, ArrayRef) and value.ndim == 0:
             return self.load(node, self.place(node, value, ()))
         if not is_number(value):
-            self.refuse(node, f"{describe(value)} where a number is needed", "Use a number, or one element of an array.")
+            self.refuse(
+                node,
+                f"{describe(value)} where a number is needed",
+                "Use a number, or one element of an array.",
+            )
         return value
 
     def refuse(self, node: ast.AST, construct: str, instead: str) -> NoReturn:
@@ -142,7 +148,7 @@ class Expressions:
         assert self.mask is not None
         return self.mask
 
-    # -- leaves ----------------------------------------------------------------------------------------------------
+    # -- leaves ------------------------------------------------------------------------------------
 
     def _eval_Constant(self, node: ast.Constant) -> Any:
         if node.value is None or isinstance(node.value, (bool, int, float, complex, str)):
@@ -156,7 +162,9 @@ class Expressions:
             return self.frame.env[node.id]
         if node.id in self.frame.local_names:
             where = self.frame.function.where(node)
-            raise KernelFault(f"{where}: variable {node.id} is read before any lane has assigned it. Assign it first.")
+            raise KernelFault(
+                f"{where}: variable {node.id} is read before any lane has assigned it. Assign it first."
+            )
         return self.known(node, node.id)
 
     def known(self, node: ast.AST, name: str) -> Any:
@@ -164,7 +172,9 @@ class Expressions:
         try:
             entity = self.frame.function.lookup(name)
         except KeyError:
-            self.refuse(node, f"the unknown name {name}", "Define it before the kernel, or pass it as an argument.")
+            self.refuse(
+                node, f"the unknown name {name}", "Define it before the kernel, or pass it as an argument."
+            )
         return self.usable(node, name, entity)
 
     def usable(self, node: ast.AST, name: str, entity: Any) -> Any:
@@ -173,7 +183,8 @@ class Expressions:
             self.refuse(
                 node,
                 f"{name} ({entity.what})",
-                "A kernel may use numbers, tuples of numbers, cuda, math, numpy types and other jitted functions.",
+                "A kernel may use numbers, tuples of numbers, cuda, math, numpy types and other"
+                " jitted functions.",
             )
         if isinstance(entity, tuple):
             return tuple(self.usable(node, name, element) for element in entity)
@@ -193,7 +204,7 @@ class Expressions:
                 values.append(self.evaluate(element))
         return tuple(values)
 
-    # -- arithmetic ------------------------------------------------------------------------------------------------
+    # -- arithmetic --------------------------------------------------------------------------------
 
     def _eval_BinOp(self, node: ast.BinOp) -> Any:
         operator = type(node.op).__name__
@@ -204,7 +215,9 @@ class Expressions:
         left, right = self.evaluate(node.left), self.evaluate(node.right)
         if isinstance(left, tuple) and isinstance(right, tuple) and operator == "Add":
             return left + right
-        return self.operate(node, operator, self.as_number(node.left, left), self.as_number(node.right, right))
+        return self.operate(
+            node, operator, self.as_number(node.left, left), self.as_number(node.right, right)
+        )
 
     def operate(self, node: ast.AST, operator: str, left: Any, right: Any) -> Any:
         """Apply a binary operator to two numbers."""
@@ -212,7 +225,9 @@ class Expressions:
             self.refuse(node, "the matrix product @", "Write the loop over the inner dimension.")
         kinds = dtype_of(left).kind + dtype_of(right).kind
         if operator in _INTEGER_ONLY and ("f" in kinds or "c" in kinds):
-            self.refuse(node, f"{_INTEGER_ONLY[operator]} of a floating-point number", "Convert with int() first.")
+            self.refuse(
+                node, f"{_INTEGER_ONLY[operator]} of a floating-point number", "Convert with int() first."
+            )
         if operator in ("FloorDiv", "Mod") and "c" in kinds:
             self.refuse(node, "floor division of complex numbers", "Use / instead.")
         self.tick(node)
@@ -221,9 +236,9 @@ class Expressions:
         return result
 
     def _eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant) and is_constant(node.operand.value):
-            return -node.operand.value
         value = self.evaluate(node.operand)
+        if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant) and is_constant(value):
+            return -value
         if isinstance(node.op, ast.Not):
             self.tick(node)
             return np.logical_not(self.condition(node.operand, value))
@@ -286,7 +301,7 @@ class Expressions:
         result = compare(operator, self.as_number(node, left), self.as_number(node, right))
         return bool(result) if constant else result
 
-    # -- lanes that go different ways within an expression -----------------------------------------------------------
+    # -- lanes that go different ways within an expression -----------------------------------------
 
     def _eval_BoolOp(self, node: ast.BoolOp) -> Any:
         """`and` and `or`: later operands are evaluated only in the lanes that need them."""
@@ -346,7 +361,7 @@ class Expressions:
         dtype = unify(dtype_of(first), dtype_of(second))
         return choose(mask.array, cast(first, dtype), cast(second, dtype))
 
-    # -- attributes and elements -------------------------------------------------------------------------------------
+    # -- attributes and elements -------------------------------------------------------------------
 
     def _eval_Attribute(self, node: ast.Attribute) -> Any:
         if node.attr.startswith("_"):
@@ -371,10 +386,15 @@ class Expressions:
             return Method(lambda: np.conjugate(whole(owner)))
         if isinstance(owner, np.dtype) and node.attr == "itemsize":
             return owner.itemsize
-        self.refuse(node, f"the attribute {node.attr} of {describe(owner)}", "Use shape, size, ndim, strides or dtype of an array.")
+        self.refuse(
+            node,
+            f"the attribute {node.attr} of {describe(owner)}",
+            "Use shape, size, ndim, strides or dtype of an array.",
+        )
 
     def _is_global(self, node: ast.expr) -> bool:
-        """True if an attribute chain starts at a name that is no variable, so that it always means the same."""
+        """True if an attribute chain starts at a name that is no variable, so that it always means the
+        same."""
         while isinstance(node, ast.Attribute):
             node = node.value
         return isinstance(node, ast.Name) and node.id not in self.frame.local_names
@@ -390,7 +410,9 @@ class Expressions:
         if node.attr in simple:
             return simple[node.attr]
         if node.attr in ("size", "nbytes"):
-            return typed(array.size) if node.attr == "size" else scaled(typed(array.size), array.dtype.itemsize)
+            return (
+                typed(array.size) if node.attr == "size" else scaled(typed(array.size), array.dtype.itemsize)
+            )
         self.refuse(node, f"the array attribute {node.attr}", "Use shape, size, ndim, strides, dtype or T.")
 
     def _field(self, node: ast.AST, element: Element, name: str) -> Any:
@@ -424,7 +446,10 @@ class Expressions:
 
     def _tuple_element(self, node: ast.Subscript, owner: tuple[Any, ...]) -> Any:
         if isinstance(node.slice, ast.Slice):
-            bounds = [part if part is None else self.evaluate(part) for part in (node.slice.lower, node.slice.upper, node.slice.step)]
+            bounds = [
+                part if part is None else self.evaluate(part)
+                for part in (node.slice.lower, node.slice.upper, node.slice.step)
+            ]
             if not all(bound is None or isinstance(bound, int) for bound in bounds):
                 self.refuse(node, "a tuple slice that varies", "Use constant bounds.")
             return owner[slice(*bounds)]
@@ -451,8 +476,14 @@ class Expressions:
             value = self.evaluate(part)
             values += value if isinstance(value, tuple) else [value]
         if len(values) > array.ndim:
-            self.refuse(node, f"{len(values)} indices into {array.name}, which has {array.ndim} dimensions", "Use one index per dimension.")
-        if len(values) == array.ndim and not any(isinstance(value, (ast.Slice, type(Ellipsis))) for value in values):
+            self.refuse(
+                node,
+                f"{len(values)} indices into {array.name}, which has {array.ndim} dimensions",
+                "Use one index per dimension.",
+            )
+        if len(values) == array.ndim and not any(
+            isinstance(value, (ast.Slice, type(Ellipsis))) for value in values
+        ):
             return self.element(node, array, tuple(values))
         return self._view(node, array, values)
 
@@ -460,7 +491,9 @@ class Expressions:
         """The place of an element, its indices checked to be integers."""
         for index in indices:
             if not is_number(index) or dtype_of(index).kind not in "iub":
-                self.refuse(node, f"{describe(index)} as an array index", "Index with integers; convert with int().")
+                self.refuse(
+                    node, f"{describe(index)} as an array index", "Index with integers; convert with int()."
+                )
         return self.place(node, array, indices)
 
     def _view(self, node: ast.AST, array: ArrayRef, values: list[Any]) -> ArrayRef:
@@ -483,7 +516,9 @@ class Expressions:
     def _slice_bounds(self, node: ast.AST, part: ast.Slice, extent: Any) -> tuple[Any, Any, int]:
         step = 1 if part.step is None else self.evaluate(part.step)
         if not isinstance(step, int) or step < 1:
-            self.refuse(node, "a slice step that is not a positive constant", "Slice with start and stop only.")
+            self.refuse(
+                node, "a slice step that is not a positive constant", "Slice with start and stop only."
+            )
         low = typed(0 if part.lower is None else self.number(part.lower))
         high = typed(extent if part.upper is None else self.number(part.upper))
         size = typed(extent)
@@ -498,7 +533,7 @@ class Expressions:
         bound = np.where(bound < 0, bound + size, bound)
         return np.minimum(np.maximum(bound, 0), size)[()]
 
-    # -- calls -------------------------------------------------------------------------------------------------------
+    # -- calls -------------------------------------------------------------------------------------
 
     def _eval_Call(self, node: ast.Call) -> Any:
         function = self.evaluate(node.func)
@@ -510,7 +545,9 @@ class Expressions:
             keywords[keyword.arg] = self.evaluate(keyword.value)
         return self.call(node, function, arguments, keywords)
 
-    def call(self, node: ast.Call, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def call(
+        self, node: ast.Call, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
         """Call an intrinsic, a data type (a conversion) or a device function."""
         if isinstance(function, np.dtype) and function.names is None and len(arguments) == 1 and not keywords:
             self.tick(node)
@@ -523,7 +560,9 @@ class Expressions:
                 return intrinsic(self, node, *arguments, **keywords)
             except TypeError as error:
                 if error.__traceback__ is not None and error.__traceback__.tb_next is None:
-                    self.refuse(node, f"{function.path} with these arguments", "Check their number and names.")
+                    self.refuse(
+                        node, f"{function.path} with these arguments", "Check their number and names."
+                    )
                 raise
         if isinstance(function, Method) and not arguments and not keywords:
             self.tick(node)
@@ -532,12 +571,20 @@ class Expressions:
             function = function_of(function.plain)
         if isinstance(function, Function):
             return self.call_device(node, function, arguments, keywords)
-        self.refuse(node, f"a call of {describe(function)}", "Call cuda, math, numpy types or a device function.")
+        self.refuse(
+            node, f"a call of {describe(function)}", "Call cuda, math, numpy types or a device function."
+        )
 
-    def call_device(self, node: ast.Call, function: Function, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def call_device(
+        self, node: ast.Call, function: Function, arguments: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
         """Interpret a device function in a frame of its own."""
         if self.depth >= MAX_DEPTH:
-            self.refuse(node, f"a call chain of more than {MAX_DEPTH} functions (recursion?)", "Write the recursion as a loop.")
+            self.refuse(
+                node,
+                f"a call chain of more than {MAX_DEPTH} functions (recursion?)",
+                "Write the recursion as a loop.",
+            )
         caller, entry = self.frame, self.active
         path = (*caller.path, node.lineno, node.col_offset)
         self.frame = new_frame(function, path, self.bind(node, function, arguments, keywords))
@@ -549,16 +596,26 @@ class Expressions:
             self.depth -= 1
         return value
 
-    def bind(self, node: ast.AST, function: Function, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
+    def bind(
+        self, node: ast.AST, function: Function, arguments: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> dict[str, Any]:
         """Match arguments with parameters."""
         declared = function.tree.args
         if declared.vararg or declared.kwarg or declared.kwonlyargs or declared.posonlyargs:
             self.refuse(node, f"the signature of {function.name}", "Use plain positional parameters.")
         names = function.parameters
-        env = dict(zip(names[len(names) - len(function.defaults) :], function.defaults, strict=True)) if function.defaults else {}
+        env = (
+            dict(zip(names[len(names) - len(function.defaults) :], function.defaults, strict=True))
+            if function.defaults
+            else {}
+        )
         env |= dict(zip(names, arguments, strict=False)) | keywords
         if len(arguments) > len(names) or set(env) != set(names):
-            self.refuse(node, f"{function.name} called with {len(arguments) + len(keywords)} arguments", f"It takes {len(names)}: {', '.join(names)}.")
+            self.refuse(
+                node,
+                f"{function.name} called with {len(arguments) + len(keywords)} arguments",
+                f"It takes {len(names)}: {', '.join(names)}.",
+            )
         return {name: typed(value) if is_number(value) else value for name, value in env.items()}
 
     def merge_returns(self, node: ast.AST, returned: list[tuple[Mask, Any]]) -> Any:
@@ -566,7 +623,13 @@ class Expressions:
         value: Any = None
         covered: Mask | None = None
         for mask, other in returned:
-            value = other if covered is None else self._join(node, covered, value, other) if value is not None else None
+            value = (
+                other
+                if covered is None
+                else self._join(node, covered, value, other)
+                if value is not None
+                else None
+            )
             covered = union(covered, mask)
         return value
 

@@ -24,11 +24,11 @@ from lanewise.trace.lanes import (
     unify,
     whole,
 )
-from lanewise.trace.source import ConstantArray
 from lanewise.trace.registry import VALUES, intrinsic
+from lanewise.trace.source import ConstantArray
 from lanewise.trace.statements import Rounds
 
-# -- built-ins -----------------------------------------------------------------------------------------------------
+# -- built-ins -------------------------------------------------------------------------------------
 
 
 @intrinsic("builtins.range")
@@ -166,7 +166,9 @@ def _zip(engine: Any, node: ast.Call, *sequences: Any) -> Any:
     rounds = [engine.loop_over(node, sequence) for sequence in sequences]
     if not all(isinstance(one, Rounds) for one in rounds):
         engine.refuse(node, "zip of this", "Use it on arrays and tuples.")
-    least = _extreme("Lt")(engine, node, *(typed(one.n) for one in rounds)) if len(rounds) > 1 else rounds[0].n
+    least = (
+        _extreme("Lt")(engine, node, *(typed(one.n) for one in rounds)) if len(rounds) > 1 else rounds[0].n
+    )
     return Rounds(least, lambda k: tuple(one.value(k) for one in rounds))
 
 
@@ -175,7 +177,7 @@ def _print(engine: Any, node: ast.Call, *values: Any, **options: Any) -> None:
     engine.refuse(node, "print", "Write values to an output array and look at them after the launch.")
 
 
-# -- math and NumPy --------------------------------------------------------------------------------------------------
+# -- math and NumPy --------------------------------------------------------------------------------
 
 _erf = np.vectorize(math.erf, otypes=[float])
 _erfc = np.vectorize(math.erfc, otypes=[float])
@@ -282,7 +284,21 @@ def _pair(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 for _name, _function in _UNARY.items():
     intrinsic(f"math.{_name}")(_unary(_function))
-for _name in ("sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh", "fabs", "exp2"):
+for _name in (
+    "sqrt",
+    "exp",
+    "log",
+    "log2",
+    "log10",
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "fabs",
+    "exp2",
+):
     intrinsic(f"numpy.{_name}")(_unary(_UNARY[_name]))
 for _name, _function in _ROUNDING.items():
     intrinsic(f"math.{_name}")(_unary(_function))
@@ -320,4 +336,3 @@ def _constant(number: float) -> Callable[[Any], Any]:
 for _name in ("pi", "e", "tau", "inf", "nan"):
     for _module in ("math", "numpy"):
         VALUES[f"{_module}.{_name}"] = _constant(float(getattr(math, _name)))
-

@@ -1,4 +1,5 @@
-"""What can go wrong in a kernel, as data: one `Hazard` per pair of source lines, with the first case and a count."""
+"""What can go wrong in a kernel, as data: one `Hazard` per pair of source lines, with the first case and a
+count."""
 
 from __future__ import annotations
 
@@ -25,12 +26,12 @@ KINDS = (
 class Hazard:
     """One fault of a kernel, with the first place where it shows.
 
-    `kind` is one of `KINDS`; `line` is the source line, `other_line` the line of the earlier access of a race (the
-    same line if one instruction collides with itself). `block` and `thread` are `(x, y, z)`; `other_thread` and
-    `other_block` belong to the earlier access. `element` names array and index. `count` says how many lanes were
-    caught at these lines. `severity` is "error"; "lock_step" where the lanes of one warp communicate without
-    `syncwarp`, which works only as long as they happen to run together; or "benign" where two threads write the
-    same value.
+    `kind` is one of `KINDS`; `line` is the source line, `other_line` the line of the earlier access of a race
+    (the same line if one instruction collides with itself). `block` and `thread` are `(x, y, z)`;
+    `other_thread` and `other_block` belong to the earlier access. `element` names array and index. `count`
+    says how many lanes were caught at these lines. `severity` is "error"; "lock_step" where the lanes of one
+    warp communicate without `syncwarp`, which works only as long as they happen to run together; or "benign"
+    where two threads write the same value.
     """
 
     kind: str
@@ -79,7 +80,9 @@ class HazardLog:
         """Say whether no such case was recorded yet, so that a caller may skip finding the example."""
         return (kind, severity, line, other_line, array) not in self._first
 
-    def more(self, kind: str, line: int, other_line: int | None, severity: Severity, array: str, count: int) -> None:
+    def more(
+        self, kind: str, line: int, other_line: int | None, severity: Severity, array: str, count: int
+    ) -> None:
         """Raise the count of a known case."""
         self._count[kind, severity, line, other_line, array] += count
 

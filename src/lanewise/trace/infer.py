@@ -1,8 +1,8 @@
 """Type inference: one walk over the kernel on dummy lanes before it runs.
 
-It finds, as numba does, the type that each variable has where paths meet (so that `acc = 0` that later takes a float
-is a float from the start), the shared arrays and their layout, what the kernel does to each array (read, write,
-atomic), and everything that is outside the subset, on whatever path it lies.
+It finds, as numba does, the type that each variable has where paths meet (so that `acc = 0` that later takes
+a float is a float from the start), the shared arrays and their layout, what the kernel does to each array
+(read, write, atomic), and everything that is outside the subset, on whatever path it lies.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _MAX_ROUNDS = 32
 
 @dataclass(frozen=True)
 class SharedArray:
-    """A shared array of the kernel: `offset` in bytes, or None for dynamic ones, which all start after the static."""
+    """A shared array of the kernel: `offset` in bytes, or None for dynamic ones, which all start after the
+    static."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -89,10 +90,12 @@ class Inference(Statements):
         with np.errstate(all="ignore"):
             value = self.run_body(function)
         if value is not None:
-            self.refuse(function.tree, "a kernel that returns a value", "Write the result to an output array.")
+            self.refuse(
+                function.tree, "a kernel that returns a value", "Write the result to an output array."
+            )
         return self.facts
 
-    # -- memory ----------------------------------------------------------------------------------------------------
+    # -- memory ------------------------------------------------------------------------------------
 
     def dummy(self, dtype: np.dtype) -> np.ndarray:
         """A value of a type, for lanes that do not exist."""
@@ -152,7 +155,9 @@ class Inference(Statements):
         """A kernel with a grid barrier runs all its blocks at once."""
         self.facts.grid_barrier = True
 
-    def shared_array(self, node: ast.AST, shape: tuple[int, ...], dtype: np.dtype, alignment: int) -> ArrayRef:
+    def shared_array(
+        self, node: ast.AST, shape: tuple[int, ...], dtype: np.dtype, alignment: int
+    ) -> ArrayRef:
         """Lay out a shared array at its first appearance."""
         key = (*self.frame.path, getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
         dynamic = shape == (0,)
@@ -163,35 +168,46 @@ class Inference(Statements):
                 self.facts.static_bytes = offset + dtype.itemsize * int(np.prod(shape))
             if dynamic and any(known.offset is None for known in self.facts.shared.values()):
                 self.facts.notes.add(
-                    f"line {getattr(node, 'lineno', 0)}: dynamic shared arrays all start at the same byte; slice them apart."
+                    f"line {getattr(node, 'lineno', 0)}: dynamic shared arrays all start at the same byte;"
+                    " slice them apart."
                 )
             self.facts.shared[key] = SharedArray(dtype, shape, offset)
         if not dynamic:
-            self.shared_storage.note_element(self.facts.shared[key].offset or 0, dtype.itemsize, dtype.itemsize)
+            self.shared_storage.note_element(
+                self.facts.shared[key].offset or 0, dtype.itemsize, dtype.itemsize
+            )
         if self.facts.static_bytes > 1 << 20:
             raise InvalidLaunch(
-                f"shared memory: {self.facts.static_bytes:,} bytes of static arrays; no GPU has that much per block."
-                " Use smaller tiles."
+                f"shared memory: {self.facts.static_bytes:,} bytes of static arrays; no GPU has that"
+                " much per block. Use smaller tiles."
             )
-        return array_ref(self.shared_storage, "shared", dtype, shape, contiguous_strides(shape, dtype.itemsize), 0)
+        return array_ref(
+            self.shared_storage, "shared", dtype, shape, contiguous_strides(shape, dtype.itemsize), 0
+        )
 
     def local_array(self, node: ast.AST, shape: tuple[int, ...], dtype: np.dtype) -> ArrayRef:
         """A thread's own array."""
         storage = LocalStorage("local", dtype, 1)
         return array_ref(storage, "local", dtype, shape, contiguous_strides(shape, dtype.itemsize), 0)
 
-    # -- types -----------------------------------------------------------------------------------------------------
+    # -- types -------------------------------------------------------------------------------------
 
     def note_types(self, node: ast.AST, left: Any, right: Any, result: np.dtype) -> None:
         if result != FLOAT64:
             return
         pair = ((left, right), (right, left))
         for single, other in pair:
-            if is_constant(single) or dtype_of(single) != FLOAT32 or (dtype_of(other).kind == "f" and not is_constant(other)):
+            if (
+                is_constant(single)
+                or dtype_of(single) != FLOAT32
+                or (dtype_of(other).kind == "f" and not is_constant(other))
+            ):
                 continue
             kind = dtype_of(other)
             if isinstance(other, float):
-                what = f"the literal {other} is float64 and takes float32 values along; write float32({other})"
+                what = (
+                    f"the literal {other} is float64 and takes float32 values along; write float32({other})"
+                )
             elif kind.kind == "f":
                 continue
             else:
@@ -230,25 +246,40 @@ class Inference(Statements):
                 return first
             return self.dummy(dtype)
         if isinstance(first, ArrayRef) and isinstance(second, ArrayRef):
-            if (first.dtype, first.ndim, first.storage.space) == (second.dtype, second.ndim, second.storage.space):
+            mine, other = ((ref.dtype, ref.ndim, ref.storage.space) for ref in (first, second))
+            if mine == other:
                 members = tuple(dict.fromkeys((*members_of(first.storage), *members_of(second.storage))))
                 if members == members_of(first.storage):
                     return first
                 return replace(first, storage=AnyStorage(members) if len(members) > 1 else members[0])
         if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
-            return tuple(a if a is b else self._meet(node, name, a, b) for a, b in zip(first, second, strict=True))
+            return tuple(
+                a if a is b else self._meet(node, name, a, b) for a, b in zip(first, second, strict=True)
+            )
         if type(first) is type(second) and not isinstance(first, (tuple, ArrayRef)):
             return first
-        self.refuse(node, f"variable {name} with different kinds of value on different paths", "Give each its own name.")
+        self.refuse(
+            node,
+            f"variable {name} with different kinds of value on different paths",
+            "Give each its own name.",
+        )
 
     def _warn_of_widening(self, node: ast.AST, name: str, value: Any, envs: list[dict[str, Any]]) -> None:
-        before = {dtype_of(env[name]) for env in envs if name in env and is_number(env[name]) and not is_constant(env[name])}
+        before = {
+            dtype_of(env[name])
+            for env in envs
+            if name in env and is_number(env[name]) and not is_constant(env[name])
+        }
         wide = dtype_of(value)
         for narrow, widened in ((FLOAT32, FLOAT64), (INT32, INT64)):
             if wide == widened and narrow in before:
-                self.warn(node, f"{widened} {name}", f"{name} is {narrow} at first and {widened} later, so it is {widened} throughout")
+                self.warn(
+                    node,
+                    f"{widened} {name}",
+                    f"{name} is {narrow} at first and {widened} later, so it is {widened} throughout",
+                )
 
-    # -- expressions on both sides of a choice ---------------------------------------------------------------------
+    # -- expressions on both sides of a choice -----------------------------------------------------
 
     def _eval_BoolOp(self, node: ast.BoolOp) -> Any:
         stop_if = isinstance(node.op, ast.Or)
@@ -262,7 +293,9 @@ class Inference(Statements):
         dtype = kinds[0].dtype if not hasattr(kinds[0], "block") else INT64
         for kind in kinds[1:]:
             dtype = unify(dtype, dtype_of(kind))
-        if isinstance(self.condition(node, values[-1]), bool) and all(isinstance(value, bool) for value in values):
+        if isinstance(self.condition(node, values[-1]), bool) and all(
+            isinstance(value, bool) for value in values
+        ):
             return values[-1]
         self.facts.joins[self._key(node, "choice")] = {"": dtype}
         return self.dummy(dtype)
@@ -279,10 +312,14 @@ class Inference(Statements):
         self.facts.joins[self._key(node, "choice")] = {"": dtype}
         before = {dtype_of(value) for value in values if not is_constant(value)}
         if dtype == FLOAT64 and FLOAT32 in before and FLOAT64 not in before:
-            self.warn(node, "float64", "a literal beside float32 values makes the choice float64; write float32(...)")
+            self.warn(
+                node,
+                "float64",
+                "a literal beside float32 values makes the choice float64; write float32(...)",
+            )
         return dtype
 
-    # -- control flow ------------------------------------------------------------------------------------------------
+    # -- control flow ------------------------------------------------------------------------------
 
     def run_body(self, function: Function) -> Any:
         self.run_block(function.tree.body)
@@ -329,7 +366,7 @@ class Inference(Statements):
         rounds = self.loop_over(node.iter, self.evaluate(node.iter))
 
         def test() -> bool:
-            item = rounds.item(0) if not isinstance(rounds.n if hasattr(rounds, "n") else 1, int) or getattr(rounds, "n", 1) else None
+            item = rounds.first()
             self.assign(node.target, self.dummy(dtype_of(item)) if is_number(item) else item)
             return True
 

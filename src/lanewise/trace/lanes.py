@@ -1,16 +1,19 @@
-"""Values of a kernel's variables for all lanes of a batch of blocks, and arithmetic on them with numba's types.
+"""Values of a kernel's variables for all lanes of a batch of blocks, and arithmetic on them with numba's
+types.
 
 A batch has B blocks of T threads. A value is one of
 
-- a Python number: a constant known when numba compiles (literal, global or closure constant), not yet given a type;
+- a Python number: a constant known when numba compiles (literal, global or closure constant), not yet given a
+  type;
 - a NumPy scalar: the same value in every lane;
-- an array of shape `(b, t)`, b in {1, B} and t in {1, T}: `threadIdx.x` is `(1, T)`, `blockIdx.x` is `(B, 1)`;
-- a `Split`: an int64 sum of a block part `(B, 1)` and a thread part `(1, T)` that nobody has needed as one array yet.
-  Global indices are such sums. Kept apart, their bounds are known from B + T numbers instead of B * T, and an address
-  pattern is analysed once for all blocks whose part agrees modulo a cache line.
+- an array of shape `(b, t)`, b in {1, B} and t in {1, T}: `threadIdx.x` is `(1, T)`, `blockIdx.x` is `(B,
+  1)`;
+- a `Split`: an int64 sum of a block part `(B, 1)` and a thread part `(1, T)` that nobody has needed as one
+  array yet. Global indices are such sums. Kept apart, their bounds are known from B + T numbers instead of B
+  * T, and an address pattern is analysed once for all blocks whose part agrees modulo a cache line.
 
-Types follow numba (its own resolution is the oracle of the tests): integers combine to 64 bits, `int32` with `float32`
-gives `float64`, literals are `int64` and `float64`. Values are never changed in place.
+Types follow numba (its own resolution is the oracle of the tests): integers combine to 64 bits, `int32` with
+`float32` gives `float64`, literals are `int64` and `float64`. Values are never changed in place.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-BOOL, INT32, INT64, UINT32, UINT64 = (np.dtype(name) for name in ("bool", "int32", "int64", "uint32", "uint64"))
+BOOL, INT32, INT64, UINT32, UINT64 = (
+    np.dtype(name) for name in ("bool", "int32", "int64", "uint32", "uint64")
+)
 FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = (
     np.dtype(name) for name in ("float32", "float64", "complex64", "complex128")
 )
@@ -160,7 +165,8 @@ def _floor_type(left: np.dtype, right: np.dtype) -> np.dtype:
 def _power(base: Any, exponent: Any) -> Any:
     if base.dtype.kind not in "iu":
         return np.power(base, exponent)
-    # Negative integer powers give 0, 1 or -1 by repeated squaring of the truncated inverse; NumPy refuses them.
+    # Negative integer powers give 0, 1 or -1 by repeated squaring of the truncated inverse; NumPy refuses
+    # them.
     safe = np.power(base, np.maximum(exponent, 0))
     if base.dtype.kind == "u" or not np.any(exponent < 0):
         return safe

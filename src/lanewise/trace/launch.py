@@ -19,7 +19,8 @@ DYNAMIC_ALIGNMENT = 16  # bytes; where dynamic shared memory starts after the st
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch shape. Threads and blocks are numbered x fastest; lanes fill up the last warp and never run."""
+    """A launch shape. Threads and blocks are numbered x fastest; lanes fill up the last warp and never
+    run."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -69,7 +70,11 @@ class Launch:
         """`blockIdx` of some blocks, int32."""
         x, y, _ = self.grid
         number = blocks[:, None]
-        return _coordinates((number % x, number // x % y, number // (x * y)), self.grid if len(blocks) > 1 else (1, 1, 1), number)
+        return _coordinates(
+            (number % x, number // x % y, number // (x * y)),
+            self.grid if len(blocks) > 1 else (1, 1, 1),
+            number,
+        )
 
     def block_of(self, number: int) -> tuple[int, int, int]:
         """Coordinates of a block."""
@@ -92,8 +97,9 @@ class Launch:
         limit = self.machine.static_shared_bytes_per_block
         if static_bytes > limit:
             raise InvalidLaunch(
-                f"static shared memory: {static_bytes:,} bytes; the compiler allows {limit:,} on {self.machine}."
-                " Declare the array with shape 0 and pass dynamic_shared_bytes, or use smaller tiles."
+                f"static shared memory: {static_bytes:,} bytes; the compiler allows {limit:,} on"
+                f" {self.machine}. Declare the array with shape 0 and pass dynamic_shared_bytes, or use"
+                " smaller tiles."
             )
         total, most = self.shared_bytes(static_bytes), self.machine.max_shared_bytes_per_block
         if total > most:
@@ -130,14 +136,20 @@ def make_launch(grid: Any, block: Any, dynamic_bytes: int, machine: Machine) -> 
             " Use smaller blocks and more of them."
         )
     if isinstance(dynamic_bytes, bool) or not hasattr(dynamic_bytes, "__index__") or int(dynamic_bytes) < 0:
-        raise InvalidLaunch(f"dynamic_shared_bytes: got {dynamic_bytes!r}; it is a number of bytes, 0 or more.")
+        raise InvalidLaunch(
+            f"dynamic_shared_bytes: got {dynamic_bytes!r}; it is a number of bytes, 0 or more."
+        )
     ndim = 1 if hasattr(grid, "__index__") else len(tuple(grid))
     return Launch(grid_dim, block_dim, machine, int(dynamic_bytes), ndim)
 
 
 def _shape(what: str, given: Any, most: tuple[int, int, int]) -> tuple[int, int, int]:
-    parts = (given,) if hasattr(given, "__index__") else tuple(given) if isinstance(given, (tuple, list)) else ()
-    if not 1 <= len(parts) <= 3 or not all(hasattr(part, "__index__") and not isinstance(part, bool) for part in parts):
+    parts = (
+        (given,) if hasattr(given, "__index__") else tuple(given) if isinstance(given, (tuple, list)) else ()
+    )
+    if not 1 <= len(parts) <= 3 or not all(
+        hasattr(part, "__index__") and not isinstance(part, bool) for part in parts
+    ):
         raise InvalidLaunch(f"{what}: got {given!r}; it is an int or a tuple of one to three ints, x first.")
     x, y, z = (*(int(part) for part in parts), 1, 1)[:3]
     for axis, extent, limit in zip("xyz", (x, y, z), most, strict=True):
@@ -153,7 +165,9 @@ def chosen_blocks(launch: Launch, blocks: Any) -> np.ndarray:
     if hasattr(blocks, "__index__"):
         blocks = [blocks]
     if not isinstance(blocks, Iterable):
-        raise InvalidLaunch(f"blocks: got {blocks!r}; give block numbers, or (x, y) or (x, y, z) coordinates, in a list.")
+        raise InvalidLaunch(
+            f"blocks: got {blocks!r}; give block numbers, or (x, y) or (x, y, z) coordinates, in a list."
+        )
     numbers = sorted({_number(launch, entry) for entry in blocks})
     if not numbers:
         raise InvalidLaunch("blocks: the list is empty; give at least one block, or None for all.")

@@ -13,8 +13,8 @@ from lanewise.machine import WARP_LANES
 class Mask:
     """A non-empty set of lanes of B blocks of T threads, stored as bools of the smallest shape that says it.
 
-    `array` has shape `(b, t)`, b in {1, B}, t in {1, T}; all lanes together are `(1, 1)`. No lane at all is None,
-    never a `Mask`: code that runs has lanes to run for.
+    `array` has shape `(b, t)`, b in {1, B}, t in {1, T}; all lanes together are `(1, 1)`. No lane at all is
+    None, never a `Mask`: code that runs has lanes to run for.
     """
 
     def __init__(self, array: np.ndarray, shape: tuple[int, int]) -> None:

@@ -1,4 +1,5 @@
-"""Memory accesses of the executing pass: bounds, addresses for the counters, shadow state for the hazards, values."""
+"""Memory accesses of the executing pass: bounds, addresses for the counters, shadow state for the hazards,
+values."""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ class Memory(Statements):
     def start_ordering(self) -> None:
         """Accesses of earlier batches belong to other blocks, so nothing is ordered anew."""
 
-    # -- limits ----------------------------------------------------------------------------------------------------
+    # -- limits ------------------------------------------------------------------------------------
 
     def step(self, statement: ast.stmt) -> None:
         self.n_steps += 1
@@ -88,18 +89,19 @@ class Memory(Statements):
         if self.n_steps > self.limits.steps:
             raise KernelLimit(
                 f"{where}: the kernel ran {self.n_steps:,} statements without coming to an end; the limit is"
-                f" steps={self.limits.steps:,}. Check the loop here: a lane may wait for another that never comes."
+                f" steps={self.limits.steps:,}. Check the loop here: a lane may wait for another that"
+                " never comes."
             )
         if time.monotonic() > self.deadline:
             raise KernelLimit(
-                f"{where}: the kernel ran for more than seconds={self.limits.seconds:g}. Trace fewer blocks with"
-                " blocks=, use a smaller problem, or check that the loop here ends."
+                f"{where}: the kernel ran for more than seconds={self.limits.seconds:g}. Trace fewer"
+                " blocks with blocks=, use a smaller problem, or check that the loop here ends."
             )
 
     def tick(self, node: ast.AST) -> None:
         self.n_operations += self.active.n_warps
 
-    # -- places ----------------------------------------------------------------------------------------------------
+    # -- places ------------------------------------------------------------------------------------
 
     def place(self, node: ast.AST, array: ArrayRef, indices: tuple[Any, ...]) -> Place:
         mask = self.active
@@ -131,7 +133,9 @@ class Memory(Statements):
         if isinstance(index, np.generic) or limits(index)[0] >= 0:
             return
         if (np.atleast_2d(whole(index) < 0) & self.active.array).any():
-            self.notes.setdefault(f"line {getattr(node, 'lineno', 0)}: a negative index into {array.name} counts from its end.")
+            self.notes.setdefault(
+                f"line {getattr(node, 'lineno', 0)}: a negative index into {array.name} counts from its end."
+            )
 
     def refreshed(self, place: Place) -> Place:
         if place.outside is None:
@@ -150,7 +154,7 @@ class Memory(Statements):
                 self.report_bounds(node, place, "load")
         return index
 
-    # -- loads and stores ------------------------------------------------------------------------------------------
+    # -- loads and stores --------------------------------------------------------------------------
 
     def load(self, node: ast.AST, place: Place) -> Any:
         if place.outside is not None:
@@ -174,7 +178,9 @@ class Memory(Statements):
         """A vector access: `n` neighbouring elements of each lane by one instruction."""
         op = "load" if values is None else "store"
         last = place.array.size if isinstance(place.array.size, int) else limits(place.array.size)[0]
-        beyond = limits(place.index)[1] + n > last + (place.array.start if isinstance(place.array.start, int) else last)
+        beyond = limits(place.index)[1] + n > last + (
+            place.array.start if isinstance(place.array.start, int) else last
+        )
         if beyond:
             place = self._keep_inside(place, n)
         if place.outside is not None:
@@ -224,8 +230,9 @@ class Memory(Statements):
                 line,
                 block,
                 lane,
-                f"{_VERBS[op]} {width} bytes at {element} (line {line}), byte {address}, which is {address % width} past a"
-                f" multiple of {width}. Keep rows a multiple of {width} bytes and start at an index that is one.",
+                f"{_VERBS[op]} {width} bytes at {element} (line {line}), byte {address}, which is"
+                f" {address % width} past a multiple of {width}. Keep rows a multiple of {width} bytes"
+                " and start at an index that is one.",
                 element=element,
                 count=count,
             )
@@ -264,7 +271,9 @@ class Memory(Statements):
         site = self.site(node, op, f"{prefix}.{place.storage.space}.b8", place.array)
         assert place.mask is not None
         for byte in range(width):
-            site.record(place.index, place.unit, place.storage.base + place.phase + byte, place.mask, self.blocks)
+            site.record(
+                place.index, place.unit, place.storage.base + place.phase + byte, place.mask, self.blocks
+            )
         return site
 
     def site(self, node: ast.AST, op: str, instruction: str, array: ArrayRef) -> Site:
@@ -278,12 +287,21 @@ class Memory(Statements):
             site = self.sites.get(place)
             if site is None:
                 space = array.storage.space
-                site = Site(function.filename, line, column, function.text_at(line), op, space, instruction, array.name)
+                site = Site(
+                    function.filename,
+                    line,
+                    column,
+                    function.text_at(line),
+                    op,
+                    space,
+                    instruction,
+                    array.name,
+                )
                 self.sites[place] = site
             self._site_of_node[key] = site
         return site
 
-    # -- hazards -----------------------------------------------------------------------------------------------------
+    # -- hazards -----------------------------------------------------------------------------------
 
     def hazard(self, kind: str, line: int, block: int, lane: int, text: str, **more: Any) -> Hazard:
         """Build a hazard whose message starts with block and thread; `block` counts within the batch."""
@@ -312,15 +330,22 @@ class Memory(Statements):
 
         def build(count: int) -> Hazard:
             return self_hazard(
-                f"{verb} {element}{wide} past {extent} (line {line}). Guard the access with a test of the index, such"
-                f" as: if i < {place.array.name}.shape[{max(0, len(shape) - 1)}].",
+                f"{verb} {element}{wide} past {extent} (line {line}). Guard the access with a test of the"
+                f" index, such as: if i < {place.array.name}.shape[{max(0, len(shape) - 1)}].",
                 count,
             )
 
         at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
 
         def self_hazard(text: str, count: int) -> Hazard:
-            return Hazard("out_of_bounds", line, f"block={at[0]} thread={at[1]}: {text}", *at, element=element, count=count)
+            return Hazard(
+                "out_of_bounds",
+                line,
+                f"block={at[0]} thread={at[1]}: {text}",
+                *at,
+                element=element,
+                count=count,
+            )
 
         self.log.add("out_of_bounds", line, build, array=place.array.name, count=_n_lanes(place.outside))
 
@@ -349,7 +374,9 @@ class Memory(Statements):
                     self._report_unwritten(site, place, missing, select, op)
             {"load": shadow.read, "store": shadow.write, "atomic": shadow.atomic}[op](here, now, report)
 
-    def _shared_lanes(self, first: Any, mask: Mask) -> tuple[Shadow, np.ndarray, Now, Callable[[int], tuple[int, int]]]:
+    def _shared_lanes(
+        self, first: Any, mask: Mask
+    ) -> tuple[Shadow, np.ndarray, Now, Callable[[int], tuple[int, int]]]:
         """Granules and ordering of a shared access; one block stands for all while all do the same."""
         n_blocks, n_threads = self.shape
         storage = self.shared_storage
@@ -396,7 +423,10 @@ class Memory(Statements):
         since_block, since_warp = self.since_block, self.since_warp
         if np.ndim(since_block) or np.ndim(since_warp):
             everyone = np.ones(self.shape, bool) if chosen is None else chosen
-            since_block, since_warp = self._of_lanes(since_block, everyone), self._of_lanes(since_warp, everyone)
+            since_block, since_warp = (
+                self._of_lanes(since_block, everyone),
+                self._of_lanes(since_warp, everyone),
+            )
         now = Now(len(self.events) - 1, who, n_threads, self.since_grid, since_block, since_warp)
         start = self.blocks
 
@@ -412,12 +442,16 @@ class Memory(Statements):
         block, lane = locate(int(np.argmax(missing)))
         element, line = self.element_text(place, block, lane), site.line
         at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
-        what = "shared memory starts with whatever was there" if site.space == "shared" else "the array was marked so"
+        what = (
+            "shared memory starts with whatever was there"
+            if site.space == "shared"
+            else "the array was marked so"
+        )
 
         def build(count: int) -> Hazard:
             text = (
-                f"block={at[0]} thread={at[1]}: {_VERBS[op]} {element} (line {line}), which no thread has written; {what}."
-                " Write every element before it is read, with 0 where there is no data."
+                f"block={at[0]} thread={at[1]}: {_VERBS[op]} {element} (line {line}), which no thread has"
+                f" written; {what}. Write every element before it is read, with 0 where there is no data."
             )
             return Hazard("uninitialized_read", line, text, *at, element=element, count=count)
 
@@ -426,14 +460,21 @@ class Memory(Statements):
         self.log.add("uninitialized_read", line, build, array=place.array.name, count=n_lanes)
 
     def _reporter(
-        self, site: Site, op: str, place: Place, now: Now, value: Any, locate: Callable[[int], tuple[int, int]]
+        self,
+        site: Site,
+        op: str,
+        place: Place,
+        now: Now,
+        value: Any,
+        locate: Callable[[int], tuple[int, int]],
     ) -> Callable[[np.ndarray, np.ndarray], None]:
         """What to do with lanes that race: sort them by earlier line and severity, and log each sort."""
 
         def report(stamps: np.ndarray, racing: np.ndarray) -> None:
             lanes = np.flatnonzero(racing)
             earlier, times = thread_of(stamps[lanes]), time_of(stamps[lanes])
-            # Lanes that write different values by one instruction: which one stays is undefined even in lock-step.
+            # Lanes that write different values by one instruction: which one stays is undefined even in
+            # lock-step.
             severity = np.where(now.same_warp_of(earlier, lanes) & (times != now.time), 1, 0)
             if op == "store" and self.updating:
                 severity[self._is_own_update(site, times)] = 0
@@ -445,14 +486,24 @@ class Memory(Statements):
                 assert before is not None
                 names: tuple[Severity, ...] = ("error", "lock_step", "benign")
                 lane = int(lanes[position])
-                self._log_race(site, before, op, place, names[int(sort) % 4], locate(lane), int(earlier[position]), int(count))
+                self._log_race(
+                    site,
+                    before,
+                    op,
+                    place,
+                    names[int(sort) % 4],
+                    locate(lane),
+                    int(earlier[position]),
+                    int(count),
+                )
 
         return report
 
     def _is_own_update(self, site: Site, times: np.ndarray) -> np.ndarray:
         """Which earlier accesses are this augmented assignment's own read or write, made by other threads."""
         here = [
-            event is not None and (event.line, event.column) == (site.line, site.column) for event in self.events
+            event is not None and (event.line, event.column) == (site.line, site.column)
+            for event in self.events
         ]
         return np.array(here)[times]
 
@@ -479,7 +530,15 @@ class Memory(Statements):
         return equal & stores[times]
 
     def _log_race(
-        self, site: Site, before: Site, op: str, place: Place, severity: Severity, where: tuple[int, int], earlier: int, count: int
+        self,
+        site: Site,
+        before: Site,
+        op: str,
+        place: Place,
+        severity: Severity,
+        where: tuple[int, int],
+        earlier: int,
+        count: int,
     ) -> None:
         kind = f"{site.space}_race"
         block, lane = where
@@ -494,18 +553,26 @@ class Memory(Statements):
         lost = self.updating and op == "store" and (before.line, before.column) == (site.line, site.column)
         lines = f"line {site.line}" if before.line == site.line else f"lines {before.line} and {site.line}"
         if lost and severity == "error":
-            deed = f"updates {element} (line {site.line}) and so does {who}; each reads before the other has written, so an update is lost"
+            deed = (
+                f"updates {element} (line {site.line}) and so does {who}; each reads before the other"
+                " has written, so an update is lost"
+            )
         elif same and op == "store":
             deed = f"{_VERBS[op]} {element} (line {site.line}) and so does {who}; only one value stays"
         else:
-            deed = f"{_VERBS[op]} {element} (line {site.line}), which {who} {_PAST[before.op]} at line {before.line}, and nothing orders the two"
+            deed = (
+                f"{_VERBS[op]} {element} (line {site.line}), which {who} {_PAST[before.op]} at line"
+                f" {before.line}, and nothing orders the two"
+            )
         advice = {
-            "error": "No barrier reaches across blocks: split the kernel in two launches, or give each block its own elements."
+            "error": "No barrier reaches across blocks: split the kernel in two launches, or give each"
+            " block its own elements."
             if far
             else f"Put cuda.syncthreads() between them ({lines}), or use cuda.atomic.",
-            "lock_step": "Both are lanes of one warp, so it works only while they run in lock-step, which nothing guarantees:"
-            f" put cuda.syncwarp() between them ({lines}).",
-            "benign": "Both write the same value, so the result is right; let one thread write to say what you mean.",
+            "lock_step": "Both are lanes of one warp, so it works only while they run in lock-step, which"
+            f" nothing guarantees: put cuda.syncwarp() between them ({lines}).",
+            "benign": "Both write the same value, so the result is right; let one thread write to say"
+            " what you mean.",
         }[severity]
         if lost and severity == "error":
             advice = "Use cuda.atomic.add (or the atomic operation that you need)."
@@ -514,14 +581,26 @@ class Memory(Statements):
 
         def build(total: int) -> Hazard:
             text = f"block={at[0]} thread={at[1]}: {deed}. {advice}"
-            return Hazard(kind, site.line, text, *at, severity, before.line, other[0], other[1], element, total)
+            return Hazard(
+                kind, site.line, text, *at, severity, before.line, other[0], other[1], element, total
+            )
 
         count *= self.stands_for if site.space == "shared" else 1
-        self.log.add(kind, site.line, build, other_line=before.line, severity=severity, array=place.array.name, count=count)
+        self.log.add(
+            kind,
+            site.line,
+            build,
+            other_line=before.line,
+            severity=severity,
+            array=place.array.name,
+            count=count,
+        )
 
-    # -- arrays that a kernel makes --------------------------------------------------------------------------------
+    # -- arrays that a kernel makes ----------------------------------------------------------------
 
-    def shared_array(self, node: ast.AST, shape: tuple[int, ...], dtype: np.dtype, alignment: int) -> ArrayRef:
+    def shared_array(
+        self, node: ast.AST, shape: tuple[int, ...], dtype: np.dtype, alignment: int
+    ) -> ArrayRef:
         """The shared array that type inference laid out for this call."""
         from lanewise.trace.arrays import array_ref, contiguous_strides
 
@@ -543,7 +622,9 @@ class Memory(Statements):
         key = (*self.frame.path, getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
         if key not in self._local_refs:
             storage = LocalStorage("local", dtype, int(np.prod(shape)))
-            self._local_refs[key] = array_ref(storage, "local", dtype, shape, contiguous_strides(shape, dtype.itemsize), 0)
+            self._local_refs[key] = array_ref(
+                storage, "local", dtype, shape, contiguous_strides(shape, dtype.itemsize), 0
+            )
         return self._local_refs[key]
 
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 class UnsupportedConstruct(Error):
-    """A kernel uses something outside the interpreted subset; the message names file, line, construct and way out."""
+    """A kernel uses something outside the interpreted subset; the message names file, line, construct and way
+    out."""
 
 
 class KernelLimit(Error):
@@ -20,11 +21,14 @@ class KernelLimit(Error):
 
 
 class KernelFault(Error):
-    """A kernel cannot be traced on: it has no value to go on with, as after reading an unassigned variable."""
+    """A kernel cannot be traced on: it has no value to go on with, as after reading an unassigned
+    variable."""
 
 
 def refuse(function: Function, node: ast.AST, construct: str, instead: str) -> UnsupportedConstruct:
     """Build the refusal of a construct; `instead` names the nearest supported form, as a sentence."""
     where = function.where(node)
     text = function.text_at(getattr(node, "lineno", 0))
-    return UnsupportedConstruct(f"{where}: {construct} is not supported in a traced kernel. {instead}\n    {text}")
+    return UnsupportedConstruct(
+        f"{where}: {construct} is not supported in a traced kernel. {instead}\n    {text}"
+    )

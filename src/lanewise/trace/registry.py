@@ -5,9 +5,10 @@
     @intrinsic("ptx.load4")
     def load4(engine, node, array, index): ...
 
-`engine` is the pass (type inference or execution). It offers `element`, `load`, `store`, `atomic`, `barrier`, `tick`,
-the active `mask` and `frame`; `node` is the call, for messages and for the source position of memory accesses. During
-type inference the same function runs on one warp of dummy lanes, so its result has the right type by construction.
+`engine` is the pass (type inference or execution). It offers `element`, `load`, `store`, `atomic`, `barrier`,
+`tick`, the active `mask` and `frame`; `node` is the call, for messages and for the source position of memory
+accesses. During type inference the same function runs on one warp of dummy lanes, so its result has the right
+type by construction.
 """
 
 from __future__ import annotations
@@ -45,4 +46,8 @@ def nearest(path: str) -> str:
     """A sentence with the known names nearest to an unknown one."""
     known = sorted({*INTRINSICS, *VALUES})
     close = difflib.get_close_matches(path, known, n=3, cutoff=0.6)
-    return f"Did you mean {', '.join(close)}?" if close else "It is not among the functions that the tracer knows."
+    return (
+        f"Did you mean {', '.join(close)}?"
+        if close
+        else "It is not among the functions that the tracer knows."
+    )

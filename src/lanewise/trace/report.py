@@ -43,7 +43,8 @@ class Totals:
 
 @dataclass(frozen=True)
 class Space:
-    """The sites of one memory: `load`, `store`, `atomic` and `async_copy` totals, and the totals of all of them."""
+    """The sites of one memory: `load`, `store`, `atomic` and `async_copy` totals, and the totals of all of
+    them."""
 
     sites: tuple[Site, ...]
 
@@ -60,12 +61,13 @@ class Space:
 class Trace:
     """The result of `trace`.
 
-    `sites` are the memory instructions in source order; `shared` and `global_` give totals (`t.shared.load.excess`);
-    as compiled, `sites` are machine instructions and `comparison` sets them beside the source's, line by line;
-    `hazards` are faults, each a `Hazard`; `warnings` are (line, text) traps that cost speed, such as float64 creeping
-    in; `notes` say what is worth knowing and no fault; `unmodelled` lists what the counts do not claim.
-    `warp_instructions` counts the operations of all warps with at least one active lane: each arithmetic operation,
-    comparison, conversion, memory access, barrier, branch and loop round is one.
+    `sites` are the memory instructions in source order; `shared` and `global_` give totals
+    (`t.shared.load.excess`); as compiled, `sites` are machine instructions and `comparison` sets them beside
+    the source's, line by line; `hazards` are faults, each a `Hazard`; `warnings` are (line, text) traps that
+    cost speed, such as float64 creeping in; `notes` say what is worth knowing and no fault; `unmodelled`
+    lists what the counts do not claim. `warp_instructions` counts the operations of all warps with at least
+    one active lane: each arithmetic operation, comparison, conversion, memory access, barrier, branch and
+    loop round is one.
     """
 
     def __init__(
@@ -86,14 +88,20 @@ class Trace:
         self.n_threads = len(numbers) * launch.n_threads
         self.shared_bytes = launch.shared_bytes(facts.static_bytes)
         self.warp_instructions = engine.n_operations
-        self.sites = sorted(engine.sites.values(), key=lambda site: (site.line, site.column, site.op, site.instruction))
+        self.sites = sorted(
+            engine.sites.values(), key=lambda site: (site.line, site.column, site.op, site.instruction)
+        )
         for site in self.sites:
             site.count(launch.block_of)
         self.hazards: list[Hazard] = engine.log.hazards()
         self.notes = [*sorted(facts.notes), *engine.notes]
         self.warnings = [(line, text) for (line, _), text in sorted(facts.warnings.items())]
         self.warnings += [
-            (0, f"argument {name} has a packed record type; the compiler loads its fields byte by byte. Use align=True.")
+            (
+                0,
+                f"argument {name} has a packed record type; the compiler loads its fields byte by byte. Use"
+                " align=True.",
+            )
             for name in given.packed
         ]
         self.unmodelled = [_why_uncounted(site) for site in self.sites if not site.modelled]
@@ -112,7 +120,7 @@ class Trace:
         """The sites of one source line."""
         return [site for site in self.sites if site.line == line]
 
-    # -- words -----------------------------------------------------------------------------------------------------
+    # -- words -------------------------------------------------------------------------------------
 
     def _heading(self) -> str:
         compiled = "" if self.lowering == "source" else f" as compiled for {self.lowering}"
@@ -155,14 +163,23 @@ class Trace:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<Trace of {self.kernel}: {count(len(self.sites), 'site')}, {count(len(self.hazards), 'hazard')}>"
+        return (
+            f"<Trace of {self.kernel}: {count(len(self.sites), 'site')},"
+            f" {count(len(self.hazards), 'hazard')}>"
+        )
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{escape(cell)}</th>" for cell in _HEADER)
         body = "".join(_html_row(site, row) for site, row in zip(self.sites, self._rows(), strict=True))
         messages = [
-            *(f"<li><b>{escape(hazard.kind)}</b> {escape(hazard.message)} ({hazard.count:,})</li>" for hazard in self.hazards),
-            *(f"<li>warning{f', line {line}' if line else ''}: {escape(text)}</li>" for line, text in self.warnings),
+            *(
+                f"<li><b>{escape(hazard.kind)}</b> {escape(hazard.message)} ({hazard.count:,})</li>"
+                for hazard in self.hazards
+            ),
+            *(
+                f"<li>warning{f', line {line}' if line else ''}: {escape(text)}</li>"
+                for line, text in self.warnings
+            ),
             *(f"<li>note: {escape(text)}</li>" for text in self.notes),
             *(f"<li>not modelled: {escape(text)}</li>" for text in self.unmodelled),
         ]
@@ -178,17 +195,30 @@ class Trace:
         return f"<pre>{escape(chr(10).join(self.comparison.words()))}</pre>"
 
 
-_HEADER = ("line", "instruction", "requests", "wavefronts", "ideal", "excess", "worst", "sectors", "used", "source")
+_HEADER = (
+    "line",
+    "instruction",
+    "requests",
+    "wavefronts",
+    "ideal",
+    "excess",
+    "worst",
+    "sectors",
+    "used",
+    "source",
+)
 
 # Colours come from the page (currentColor), so the table reads on light and on dark ground.
 _STYLE = (
-    "<style>.lanewise-trace table{border-collapse:collapse;font-variant-numeric:tabular-nums;color:inherit}"
+    "<style>"
+    ".lanewise-trace table{border-collapse:collapse;font-variant-numeric:tabular-nums;color:inherit}"
     ".lanewise-trace th,.lanewise-trace td{padding:.2em .7em;text-align:right;color:inherit;background:none;"
     "border-bottom:1px solid color-mix(in srgb,currentColor 25%,transparent)}"
-    ".lanewise-trace td:nth-child(2),.lanewise-trace th:nth-child(2),.lanewise-trace td:last-child,"
-    ".lanewise-trace th:last-child{text-align:left}"
-    ".lanewise-trace td:last-child,.lanewise-trace td:nth-child(2){font-family:monospace;white-space:pre}"
-    ".lanewise-trace tr.guilty td{font-weight:bold}</style>"
+    ".lanewise-trace td:nth-child(2),.lanewise-trace th:nth-child(2),"
+    ".lanewise-trace td:last-child,.lanewise-trace th:last-child{text-align:left}"
+    ".lanewise-trace td:nth-child(2),.lanewise-trace td:last-child{font-family:monospace;white-space:pre}"
+    ".lanewise-trace tr.guilty td{font-weight:bold}"
+    "</style>"
 )
 
 
@@ -221,7 +251,10 @@ def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
 
 def _why_uncounted(site: Site) -> str:
     spec = INSTRUCTIONS.get(site.instruction)
-    why = spec.not_modelled if spec else "no rule is known for this instruction; requests are counted, their cost is not."
+    why = (
+        spec.not_modelled
+        if spec
+        else "no rule is known for this instruction; requests are counted, their cost is not."
+    )
     where = PurePath(site.filename).name
     return f"{where}:{site.line}: {site.instruction}: {why}"
-

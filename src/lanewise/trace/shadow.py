@@ -1,15 +1,17 @@
 """Shadow memory: who touched each granule of memory last, and which accesses nothing orders.
 
-A granule is the largest run of bytes that no access of the kernel cuts, so two threads on different bytes of one word
-never look like a race. Each granule keeps *stamps*, 64-bit words `time << 32 | thread`; times number the accesses in
-program order, 0 means never. What synchronisation orders is told by the time of the last barrier: an earlier stamp of
-the same block (or, for `syncwarp`, of the same warp; for a grid barrier, of anyone) is ordered before everything now.
+A granule is the largest run of bytes that no access of the kernel cuts, so two threads on different bytes of
+one word never look like a race. Each granule keeps *stamps*, 64-bit words `time << 32 | thread`; times number
+the accesses in program order, 0 means never. What synchronisation orders is told by the time of the last
+barrier: an earlier stamp of the same block (or, for `syncwarp`, of the same warp; for a grid barrier, of
+anyone) is ordered before everything now.
 
-Two accesses race if different threads make them, nothing orders them, one is a write, and not both are atomic.
-Reads agree with reads and atomics with atomics, so a granule must remember of each kind one member of every group that
-a later writer might belong to or not: one thread, one of another lane of its warp, one of another warp, one of
-another block. With these four, a race with *some* earlier access is found exactly when there is one. Writes need only
-the last one: an earlier write is ordered before it, or was reported against it.
+Two accesses race if different threads make them, nothing orders them, one is a write, and not both are
+atomic. Reads agree with reads and atomics with atomics, so a granule must remember of each kind one member of
+every group that a later writer might belong to or not: one thread, one of another lane of its warp, one of
+another warp, one of another block. With these four, a race with *some* earlier access is found exactly when
+there is one. Writes need only the last one: an earlier write is ordered before it, or was reported against
+it.
 """
 
 from __future__ import annotations
@@ -31,9 +33,10 @@ _WARP_SHIFT = np.int64(WARP_LANES.bit_length() - 1)
 class Now:
     """One access: its time, and for each lane the thread number and the times since which nothing is ordered.
 
-    `who` numbers threads so that `who >> 5` is the warp and `who // threads` the block. `since_block` and `since_warp`
-    are scalars, or one number per lane; `since_warp` is never before `since_block`.
-    `one_block` says that the memory belongs to one block, so that every earlier access is of the lane's own block.
+    `who` numbers threads so that `who >> 5` is the warp and `who // threads` the block. `since_block` and
+    `since_warp` are scalars, or one number per lane; `since_warp` is never before `since_block`.
+    `one_block` says that the memory belongs to one block, so that every earlier access is of the lane's own
+    block.
     """
 
     time: int

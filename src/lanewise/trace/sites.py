@@ -1,17 +1,18 @@
 """Where a kernel touches memory: one `Site` per source position and instruction, with what it costs.
 
-Executing a kernel only collects address patterns; they are counted in bulk at the end. Costs repeat when all addresses
-of a warp move by a multiple of a 128-byte line (banks, sectors and words move along), so a pattern is kept once with
-the number of warps that showed it. Three forms of an event are told apart by how much work they are:
+Executing a kernel only collects address patterns; they are counted in bulk at the end. Costs repeat when all
+addresses of a warp move by a multiple of a 128-byte line (banks, sectors and words move along), so a pattern
+is kept once with the number of warps that showed it. Three forms of an event are told apart by how much work
+they are:
 
 1. addresses that no block changes: W rows, counted B times;
 2. a block part plus a thread part: W rows per residue of the block part modulo 128;
 3. anything else: B * W rows, equal ones found by a 64-bit hash.
 
-**Recounting.** Another view of the same kernel (as compiled, say) asks a site for its `patterns` and counts them under
-instructions of its own: `site.recount("ld.shared.b128", patterns)`. A pattern set is `(addresses, active, counts)`:
-`(n, 32)` byte addresses and bools, and how many warps showed each row. `Patterns.shifted` and `Patterns.widened` make
-the rows of a joined or split access.
+**Recounting.** Another view of the same kernel (as compiled, say) asks a site for its `patterns` and counts
+them under instructions of its own: `site.recount("ld.shared.b128", patterns)`. A pattern set is `(addresses,
+active, counts)`: `(n, 32)` byte addresses and bools, and how many warps showed each row. `Patterns.shifted`
+and `Patterns.widened` make the rows of a joined or split access.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class _Progression:
 class Example:
     """A warp access of a site and where it happened: linear block number and warp of the block."""
 
-    access: WarpAccess
+    access: WarpAccess | None
     block: int
     warp: int
 
@@ -127,10 +128,10 @@ class Site:
     """One memory instruction in the source: where it stands, and what all its executions cost together.
 
     `column` counts characters from 0. `op` is load, store, atomic or async_copy; `instruction` is the name in
-    `lanewise.instructions`, or a PTX-like name where the model has no rule (then `modelled` is False and the cost
-    fields are 0). `wavefronts`, `ideal` and `excess` belong to shared memory, `sectors` to global memory.
-    `bytes_requested` counts distinct bytes that lanes asked for, `bytes_moved` those of the sectors (global) or of the
-    wavefronts at 128 bytes each (shared) that carried them.
+    `lanewise.instructions`, or a PTX-like name where the model has no rule (then `modelled` is False and the
+    cost fields are 0). `wavefronts`, `ideal` and `excess` belong to shared memory, `sectors` to global
+    memory. `bytes_requested` counts distinct bytes that lanes asked for, `bytes_moved` those of the sectors
+    (global) or of the wavefronts at 128 bytes each (shared) that carried them.
     """
 
     filename: str
@@ -189,10 +190,11 @@ class Site:
         """Wavefronts of the worst request."""
         return self._counted.worst_wavefronts
 
-    # -- collecting ------------------------------------------------------------------------------------------------
+    # -- collecting --------------------------------------------------------------------------------
 
     def record(self, index: Any, unit: int, base: int, mask: Mask, first_block: np.ndarray) -> None:
-        """Note one execution by a batch: lane addresses are `base + index * unit`; `first_block` numbers its blocks."""
+        """Note one execution by a batch: lane addresses are `base + index * unit`; `first_block` numbers its
+        blocks."""
         blocks = mask.array.shape[0]
         if isinstance(index, Split):
             block_part, thread_part = index.block, index.thread
@@ -273,7 +275,7 @@ class Site:
                 at = int(position[row])
                 entry += [int(times), int(origin[row, 0]), int(numbers[at // n_warps]), at % n_warps]
 
-    # -- counting --------------------------------------------------------------------------------------------------
+    # -- counting ----------------------------------------------------------------------------------
 
     def _flush(self) -> None:
         """Count what lies in the buffer, in one call for all of it."""
@@ -295,7 +297,10 @@ class Site:
         weight = (cost.worst_wavefronts << 8) + cost.worst_sectors
         if cost.requests and (self._worst is None or weight > self._worst[0]):
             block, warp, origin = locate(cost.worst)
-            self._worst = weight, Example(_access(self.instruction, patterns, cost.worst, origin), block, warp)
+            self._worst = (
+                weight,
+                Example(_access(self.instruction, patterns, cost.worst, origin), block, warp),
+            )
         worst_wavefronts = max(cost.worst_wavefronts, self._counted.worst_wavefronts)
         worst_sectors = max(cost.worst_sectors, self._counted.worst_sectors)
         total = self._counted + cost
@@ -311,7 +316,8 @@ class Site:
         )
 
     def patterns(self) -> Patterns:
-        """All repeated patterns as rows with counts; patterns too many to keep were counted already and are not here."""
+        """All repeated patterns as rows with counts; patterns too many to keep were counted already and are
+        not here."""
         return self._kept()[0]
 
     def _kept(self) -> tuple[Patterns, list[tuple[int, int, int]]]:

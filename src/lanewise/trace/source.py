@@ -1,8 +1,9 @@
 """Kernels as source: the syntax tree of a function and the closed set of names that it can see.
 
-A name resolves to one of: a number or tuple of numbers, a data type, a `Symbol` (a dotted path such as `cuda.grid`
-that only the tracer's own tables give a meaning to), a `ConstantArray`, another `Function`, or a `Forbidden` that is
-refused when the kernel uses it. Objects that a kernel refers to are looked at by their type and never called.
+A name resolves to one of: a number or tuple of numbers, a data type, a `Symbol` (a dotted path such as
+`cuda.grid` that only the tracer's own tables give a meaning to), a `ConstantArray`, another `Function`, or a
+`Forbidden` that is refused when the kernel uses it. Objects that a kernel refers to are looked at by their
+type and never called.
 """
 
 from __future__ import annotations
@@ -63,7 +64,22 @@ _MODULES = {
 _TYPE_NAMES = {
     name: np.dtype(name)
     for name in (
-        ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128"]
+        [
+            "bool",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "uint8",
+            "uint16",
+            "uint32",
+            "uint64",
+            "float16",
+            "float32",
+            "float64",
+            "complex64",
+            "complex128",
+        ]
     )
 }
 _TYPE_NAMES |= {"boolean": np.dtype(bool), "bool_": np.dtype(bool), "byte": np.dtype("uint8")}
@@ -71,7 +87,26 @@ _TYPE_NAMES |= {"intp": np.dtype("int64"), "uintp": np.dtype("uint64"), "double"
 _TYPE_NAMES |= {"intc": np.dtype("int32"), "uintc": np.dtype("uint32"), "float_": np.dtype("float64")}
 
 BUILTINS = frozenset(
-    ["range", "len", "min", "max", "abs", "int", "float", "bool", "complex", "round", "enumerate", "zip", "pow", "divmod", "tuple", "print", "sum", "slice"]
+    [
+        "range",
+        "len",
+        "min",
+        "max",
+        "abs",
+        "int",
+        "float",
+        "bool",
+        "complex",
+        "round",
+        "enumerate",
+        "zip",
+        "pow",
+        "divmod",
+        "tuple",
+        "print",
+        "sum",
+        "slice",
+    ]
 )
 
 
@@ -107,7 +142,9 @@ class Function:
     def local_names(self) -> frozenset[str]:
         """Names that the function assigns: its variables."""
         nodes = (node for node in ast.walk(self.tree) if isinstance(node, ast.Name))
-        return frozenset(node.id for node in nodes if isinstance(node.ctx, ast.Store)) | frozenset(self.parameters)
+        return frozenset(node.id for node in nodes if isinstance(node.ctx, ast.Store)) | frozenset(
+            self.parameters
+        )
 
     def where(self, node: ast.AST) -> str:
         """`file:line` of a node, for messages."""
@@ -128,7 +165,8 @@ def function_of(kernel: Any) -> Function:
     plain = _plain_function(kernel)
     if plain is None:
         raise UnsupportedConstruct(
-            f"trace: got a {type(kernel).__name__}; give a function defined with def, or a cuda.jit kernel made of one."
+            f"trace: got a {type(kernel).__name__}; give a function defined with def, or a cuda.jit kernel"
+            " made of one."
         )
     return _from_live(plain)
 
@@ -136,8 +174,9 @@ def function_of(kernel: Any) -> Function:
 def functions_in(text: str, filename: str = "<source>") -> dict[str, Function]:
     """Read the functions of a module's source text without running any of it.
 
-    Imports from the closed set, assignments of number constants and function definitions are understood; whatever
-    else the text has is left alone, and a kernel that needs it is refused. Use it to trace a stranger's code.
+    Imports from the closed set, assignments of number constants and function definitions are understood;
+    whatever else the text has is left alone, and a kernel that needs it is refused. Use it to trace a
+    stranger's code.
 
     >>> kernel = functions_in("def fill(out):\\n    out[0] = 1\\n")["fill"]
     >>> kernel.parameters
@@ -169,12 +208,17 @@ def functions_in(text: str, filename: str = "<source>") -> dict[str, Function]:
 def _imported(statement: ast.Import | ast.ImportFrom) -> dict[str, Any]:
     if isinstance(statement, ast.Import):
         return {
-            alias.asname or alias.name.partition(".")[0]: _module(alias.name if alias.asname else alias.name.partition(".")[0])
+            alias.asname or alias.name.partition(".")[0]: _module(
+                alias.name if alias.asname else alias.name.partition(".")[0]
+            )
             for alias in statement.names
         }
     root = _module(statement.module or "")
     if isinstance(root, Forbidden) or statement.level:
-        return {alias.asname or alias.name: Forbidden(f"a name of module {statement.module}") for alias in statement.names}
+        return {
+            alias.asname or alias.name: Forbidden(f"a name of module {statement.module}")
+            for alias in statement.names
+        }
     return {alias.asname or alias.name: symbol(f"{root.path}.{alias.name}") for alias in statement.names}
 
 
@@ -188,7 +232,9 @@ def _constant_expression(node: ast.expr, names: Mapping[str, Any]) -> Any:
         return node.value
     if isinstance(node, ast.Tuple):
         return tuple(_constant_expression(element, names) for element in node.elts)
-    if isinstance(node, ast.Name) and isinstance(names.get(node.id), (bool, int, float, tuple, np.dtype, Symbol)):
+    if isinstance(node, ast.Name) and isinstance(
+        names.get(node.id), (bool, int, float, tuple, np.dtype, Symbol)
+    ):
         return names[node.id]
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         root = names.get(node.value.id)
@@ -218,7 +264,12 @@ def fold(operator: str, left: Any, right: Any) -> int | float | None:
         return left // right if operator == "FloorDiv" else left % right
     if operator == "Div" and right != 0:
         return left / right
-    if operator in ("LShift", "RShift") and isinstance(left, int) and isinstance(right, int) and 0 <= right < 64:
+    if (
+        operator in ("LShift", "RShift")
+        and isinstance(left, int)
+        and isinstance(right, int)
+        and 0 <= right < 64
+    ):
         return left << right if operator == "LShift" else left >> right
     if operator == "Pow" and isinstance(left, int) and isinstance(right, int) and 0 <= right < 64:
         return int(left**right) if abs(left).bit_length() * right <= 64 else None
@@ -243,8 +294,8 @@ def _from_live(plain: types.FunctionType) -> Function:
         tree = ast.parse(textwrap.dedent("".join(source)))
     except (OSError, TypeError, SyntaxError) as error:
         raise UnsupportedConstruct(
-            f"{plain.__name__}: its source cannot be read ({error}). Define the kernel with def in a file or in a"
-            " notebook cell; a lambda or a function typed at the plain prompt keeps no source."
+            f"{plain.__name__}: its source cannot be read ({error}). Define the kernel with def in a"
+            " file or in a notebook cell; a lambda or a function typed at the plain prompt keeps no source."
         ) from None
     definition = tree.body[0]
     if not isinstance(definition, ast.FunctionDef):
@@ -357,7 +408,8 @@ class DeviceFunction:
 
 
 def _numba_type(value: Any) -> Any:
-    """The NumPy form of a numba type such as `float32` or a record type; module-like objects of numba by name."""
+    """The NumPy form of a numba type such as `float32` or a record type; module-like objects of numba by
+    name."""
     attributes = vars(value) if hasattr(value, "__dict__") else {}
     name = attributes.get("name")
     if isinstance(name, str) and name in _TYPE_NAMES:
@@ -368,5 +420,7 @@ def _numba_type(value: Any) -> Any:
         formats = [_numba_type(fields[key].type) for key in names]
         if all(isinstance(entry, np.dtype) for entry in formats):
             offsets = [int(fields[key].offset) for key in names]
-            return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": int(attributes["size"])})
+            return np.dtype(
+                {"names": names, "formats": formats, "offsets": offsets, "itemsize": int(attributes["size"])}
+            )
     return Forbidden(f"a numba object of type {type(value).__name__}")

@@ -1,4 +1,5 @@
-"""Statements that both passes treat alike: assignments and calls, and the dispatch of control flow to the pass."""
+"""Statements that both passes treat alike: assignments and calls, and the dispatch of control flow to the
+pass."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from lanewise.trace.arrays import ArrayRef, Element, Place
 from lanewise.trace.expressions import Expressions, describe
-from lanewise.trace.lanes import binary, cast, compare, dtype_of, is_number, limits, typed, whole
+from lanewise.trace.lanes import INT64, binary, cast, compare, dtype_of, is_number, limits, typed, whole
 from lanewise.trace.refusals import KernelFault
 from lanewise.trace.source import Symbol
 
@@ -25,6 +26,10 @@ class Range:
     stop: Any
     step: Any
     dtype: np.dtype
+
+    def first(self) -> Any:
+        """A value of the type that all rounds have."""
+        return self.item(0)
 
     def item(self, k: int) -> Any:
         """The value of round `k`."""
@@ -49,6 +54,10 @@ class Rounds:
     n: Any
     value: Any
 
+    def first(self) -> Any:
+        """A value of the type that all rounds have, or None if there is no round."""
+        return None if isinstance(self.n, int) and self.n == 0 else self.value(0)
+
     def item(self, k: int) -> Any:
         """The value of round `k`."""
         return self.value(k)
@@ -70,7 +79,8 @@ class Statements(Expressions):
             method = getattr(self, f"_run_{type(statement).__name__}", None)
             if method is None:
                 what, instead = _UNSUPPORTED.get(
-                    type(statement).__name__, (f"a {type(statement).__name__} statement", "Use assignments, if, for and while.")
+                    type(statement).__name__,
+                    (f"a {type(statement).__name__} statement", "Use assignments, if, for and while."),
                 )
                 self.refuse(statement, what, instead)
             method(statement)
@@ -107,7 +117,9 @@ class Statements(Expressions):
             if isinstance(left, tuple) and isinstance(right, tuple) and operator == "Add":
                 self.frame.env[node.target.id] = left + right
                 return
-            value = self.operate(node, operator, self.as_number(node, left), self.as_number(node.value, right))
+            value = self.operate(
+                node, operator, self.as_number(node, left), self.as_number(node.value, right)
+            )
             self.frame.env[node.target.id] = value
             return
         place = self._target_place(node.target)
@@ -121,7 +133,9 @@ class Statements(Expressions):
         """Bind a value to a name, an element, a field, or a tuple of these."""
         if isinstance(target, ast.Name):
             if value is not None and not isinstance(value, _STORABLE) and not is_number(value):
-                self.refuse(target, f"assigning {describe(value)} to a variable", "Assign numbers, arrays or tuples.")
+                self.refuse(
+                    target, f"assigning {describe(value)} to a variable", "Assign numbers, arrays or tuples."
+                )
             if isinstance(value, ArrayRef) and value.name in ("shared", "local"):
                 value = replace(value, name=target.id)
             self.frame.env[target.id] = value
@@ -141,7 +155,9 @@ class Statements(Expressions):
         if not isinstance(value, tuple):
             self.refuse(target, f"unpacking {describe(value)}", "Unpack a tuple.")
         if len(value) != len(target.elts):
-            self.refuse(target, f"unpacking {len(value)} values into {len(target.elts)} names", "Match the numbers.")
+            self.refuse(
+                target, f"unpacking {len(value)} values into {len(target.elts)} names", "Match the numbers."
+            )
         for element, part in zip(target.elts, value, strict=True):
             self.assign(element, part)
 
@@ -150,7 +166,9 @@ class Statements(Expressions):
             owner = self.evaluate(target.value)
             if isinstance(owner, Element):
                 return self._field_place(target, owner, target.attr)
-            self.refuse(target, "assigning to an attribute", "Assign to an element or to a field of a record.")
+            self.refuse(
+                target, "assigning to an attribute", "Assign to an element or to a field of a record."
+            )
         if not isinstance(target, ast.Subscript):
             self.refuse(target, "this assignment target", "Assign to a name or an element.")
         owner = self.evaluate(target.value)
@@ -180,7 +198,9 @@ class Statements(Expressions):
         if isinstance(value, ArrayRef) and value.ndim >= 1:
             if value.ndim > 1:
                 return Rounds(value.shape[0], lambda k: value.row(np.int64(k)))
-            return Rounds(value.shape[0], lambda k: self.load(node, self.element(node, value, (np.int64(k),))))
+            return Rounds(
+                value.shape[0], lambda k: self.load(node, self.element(node, value, (np.int64(k),)))
+            )
         self.refuse(node, f"a loop over {describe(value)}", "Loop over range(...), a tuple or an array.")
 
     def make_range(self, node: ast.AST, arguments: tuple[Any, ...]) -> Range:
@@ -198,14 +218,21 @@ class Statements(Expressions):
         step = arguments[2] if len(arguments) == 3 else 1
         if limits(step) == (0, 0):
             raise KernelFault(f"{self.frame.function.where(node)}: range has step 0. Use a step that moves.")
-        return Range(*(cast(bound, np.dtype(np.int64)) for bound in (start, stop, step)), dtype)
+        start, stop, step = (cast(bound, INT64) for bound in (start, stop, step))
+        return Range(start, stop, step, dtype)
 
 
 _STORABLE = (ArrayRef, Element, Symbol, tuple, np.dtype, Range, Rounds)
 
 _UNSUPPORTED = {
-    "Import": ("an import", "Import modules outside the kernel; numba, math, numpy and lanewise.ptx are known."),
-    "ImportFrom": ("an import", "Import modules outside the kernel; numba, math, numpy and lanewise.ptx are known."),
+    "Import": (
+        "an import",
+        "Import modules outside the kernel; numba, math, numpy and lanewise.ptx are known.",
+    ),
+    "ImportFrom": (
+        "an import",
+        "Import modules outside the kernel; numba, math, numpy and lanewise.ptx are known.",
+    ),
     "FunctionDef": ("a function inside a kernel", "Define the device function outside."),
     "AsyncFunctionDef": ("a coroutine", "Kernels have no coroutines."),
     "ClassDef": ("a class", "Use arrays and tuples."),

@@ -21,7 +21,8 @@ from lanewise.trace.refusals import KernelFault
 
 @dataclass(frozen=True)
 class Update:
-    """An atomic operation: the new value from the old one and the operands, and NumPy's ufunc for it if there is one."""
+    """An atomic operation: the new value from the old one and the operands, and NumPy's ufunc for it if there
+    is one."""
 
     name: str
     apply: Callable[..., Any]
@@ -36,7 +37,7 @@ class Synchronisation(Memory):
     def start_ordering(self) -> None:
         self._knowledge: np.ndarray | None = None
 
-    # -- barriers --------------------------------------------------------------------------------------------------
+    # -- barriers ----------------------------------------------------------------------------------
 
     def barrier(self, node: ast.AST, name: str = "syncthreads") -> None:
         """A block barrier: orders what its threads did before it before what they do after it."""
@@ -59,8 +60,9 @@ class Synchronisation(Memory):
             gone = self.base_mask.without(live)
             if gone is not None and (gone.array & active.array.any(axis=1, keepdims=True)).any():
                 self.notes.setdefault(
-                    f"line {line}: some threads had returned (line {self.exited_at}) before this {name}. Since sm_70 they"
-                    " count as arrived; keep them alive if the code must run on older GPUs."
+                    f"line {line}: some threads had returned (line {self.exited_at}) before this {name}."
+                    " Since sm_70 they count as arrived; keep them alive if the code must run on older"
+                    " GPUs."
                 )
         missing = live.without(active)
         if missing is None:
@@ -78,12 +80,17 @@ class Synchronisation(Memory):
         def build(cases: int) -> Hazard:
             text = (
                 f"block={at[0]} thread={at[1]}: does not reach the {name} at line {line}, where {n_here} of"
-                f" {count(n_live, 'live thread')} wait, thread {waiting} among them. Move the barrier out of the branch or"
-                " loop, so that every thread of the block passes the same call."
+                f" {count(n_live, 'live thread')} wait, thread {waiting} among them. Move the barrier out"
+                " of the branch or loop, so that every thread of the block passes the same call."
             )
             return Hazard("divergent_barrier", line, text, *at, other_thread=waiting, count=cases)
 
-        self.log.add("divergent_barrier", line, build, count=int(np.count_nonzero(here & missing.array.any(axis=1, keepdims=True))))
+        self.log.add(
+            "divergent_barrier",
+            line,
+            build,
+            count=int(np.count_nonzero(here & missing.array.any(axis=1, keepdims=True))),
+        )
 
     def warp_barrier(self, node: ast.AST, members: Any, name: str) -> None:
         """A warp barrier (or a warp operation, which contains one) among the lanes that `members` names."""
@@ -95,7 +102,7 @@ class Synchronisation(Memory):
         assert self.live is not None
         active, live = self.active.array, self.live.array
         joined = named & active
-        b, t = np.broadcast_shapes(joined.shape, live.shape)
+        b, _t = np.broadcast_shapes(joined.shape, live.shape)
         joined, live = (np.broadcast_to(part, (b, self.shape[1])) for part in (joined, live))
         by_warp = (b, self.shape[1] // WARP_LANES, WARP_LANES)
         whole_warp = (joined | ~live).reshape(by_warp).all(axis=2) & joined.reshape(by_warp).any(axis=2)
@@ -106,24 +113,32 @@ class Synchronisation(Memory):
         partial = joined.reshape(by_warp).any(axis=2) & ~whole_warp
         if partial.any():
             self.notes.setdefault(
-                f"line {getattr(node, 'lineno', 0)}: {name} with part of the warp's live lanes; the tracer takes it to"
-                " order nothing, so accesses that rely on it alone are reported."
+                f"line {getattr(node, 'lineno', 0)}: {name} with part of the warp's live lanes; the tracer"
+                " takes it to order nothing, so accesses that rely on it alone are reported."
             )
 
     def _check_warp_arrives(self, node: ast.AST, named: np.ndarray, name: str) -> None:
         active, live = self.active, self.live
         assert live is not None
-        by_warp = np.broadcast_to(active.full.reshape(self.shape[0], -1, WARP_LANES).any(axis=2)[:, :, None],
-                                  (self.shape[0], self.shape[1] // WARP_LANES, WARP_LANES)).reshape(self.shape)
         line = getattr(node, "lineno", 0)
         absent = None
         if not active.holds(live):
-            absent = Mask.of(np.broadcast_to(named & live.array & ~active.array & by_warp, self.shape), self.shape)
+            by_warp = active.full.reshape(self.shape[0], -1, WARP_LANES)
+            running = np.repeat(np.asarray(by_warp.any(axis=2)), WARP_LANES, axis=1)
+            absent = Mask.of(named & live.array & ~active.array & running, self.shape)
         if absent is not None:
-            self._report_warp_op(absent, line, f"is named in the mask of {name} at line {line}, but does not execute it")
-        unnamed = Mask.of(np.broadcast_to(active.array & ~named, self.shape), self.shape) if not named.all() else None
+            self._report_warp_op(
+                absent, line, f"is named in the mask of {name} at line {line}, but does not execute it"
+            )
+        unnamed = (
+            Mask.of(np.broadcast_to(active.array & ~named, self.shape), self.shape)
+            if not named.all()
+            else None
+        )
         if unnamed is not None:
-            self._report_warp_op(unnamed, line, f"executes {name} at line {line}, but the mask does not name its lane")
+            self._report_warp_op(
+                unnamed, line, f"executes {name} at line {line}, but the mask does not name its lane"
+            )
 
     def _report_warp_op(self, mask: Mask, line: int, deed: str) -> None:
         block, lane = first_lane(mask)
@@ -133,9 +148,9 @@ class Synchronisation(Memory):
 
         def build(cases: int) -> Hazard:
             text = (
-                f"block={at[0]} thread={at[1]}: lane {lane % WARP_LANES} of warp {lane // WARP_LANES} {deed} (active:"
-                f" {lanes(present)}). The result is undefined. Call it where the whole warp goes, or compute the mask"
-                " with cuda.ballot_sync before the branch."
+                f"block={at[0]} thread={at[1]}: lane {lane % WARP_LANES} of warp {lane // WARP_LANES}"
+                f" {deed} (active: {lanes(present)}). The result is undefined. Call it where the whole"
+                " warp goes, or compute the mask with cuda.ballot_sync before the branch."
             )
             return Hazard("divergent_warp_op", line, text, *at, count=cases)
 
@@ -152,7 +167,7 @@ class Synchronisation(Memory):
         self.events.append(None)
         self.since_grid = self.since_block = self.since_warp = len(self.events) - 1
 
-    # -- atomics ---------------------------------------------------------------------------------------------------
+    # -- atomics -----------------------------------------------------------------------------------
 
     def atomic(self, node: ast.Call, place: Place, update: Update, values: tuple[Any, ...], name: str) -> Any:
         """Update one element per lane, one lane after the other in thread order; gives the old values."""
@@ -164,7 +179,10 @@ class Synchronisation(Memory):
             self._count_atomic(node, place, name, values)
         mask = place.mask
         memory, index = _flat(place, mask)
-        operands = [np.broadcast_to(np.atleast_2d(whole(cast(value, place.dtype))), self.shape)[mask.full] for value in values]
+        operands = [
+            np.broadcast_to(np.atleast_2d(whole(cast(value, place.dtype))), self.shape)[mask.full]
+            for value in values
+        ]
         if node is self.result_unused and update.ufunc is not None:
             update.ufunc.at(memory, index, *operands)
             return place.dtype.type(0)
@@ -208,10 +226,14 @@ def _flat(place: Place, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
         per_block = rows.shape[1]
         index = index + place.phase // place.dtype.itemsize + np.arange(mask.shape[0])[:, None] * per_block
         return rows.reshape(-1), index[mask.full]
-    raise KernelFault(f"{place.array.name}: an atomic update of a thread's own array has no meaning. Use plain arithmetic.")
+    raise KernelFault(
+        f"{place.array.name}: an atomic update of a thread's own array has no meaning. Use plain arithmetic."
+    )
 
 
-def _one_after_the_other(memory: np.ndarray, index: np.ndarray, update: Update, operands: list[np.ndarray]) -> np.ndarray:
+def _one_after_the_other(
+    memory: np.ndarray, index: np.ndarray, update: Update, operands: list[np.ndarray]
+) -> np.ndarray:
     """Apply an update lane by lane where lanes meet on one element, and all at once where they do not."""
     old = np.empty(len(index), memory.dtype)
     order = np.argsort(index, kind="stable")
@@ -227,13 +249,20 @@ def _one_after_the_other(memory: np.ndarray, index: np.ndarray, update: Update, 
         chosen = order[by_turn[begin:end]]
         here = index[chosen]
         old[chosen] = memory[here]
-        memory[here] = update.apply(memory[here], *(operand[chosen] for operand in operands)).astype(memory.dtype)
+        memory[here] = update.apply(memory[here], *(operand[chosen] for operand in operands)).astype(
+            memory.dtype
+        )
         begin = end
     return old
 
 
 def _running_sums(
-    memory: np.ndarray, ordered: np.ndarray, order: np.ndarray, starts: np.ndarray, operand: np.ndarray, update: Update
+    memory: np.ndarray,
+    ordered: np.ndarray,
+    order: np.ndarray,
+    starts: np.ndarray,
+    operand: np.ndarray,
+    update: Update,
 ) -> np.ndarray:
     """Integer sums wrap the same in any order, so one cumulative sum per element does."""
     amount = operand[order] if update.name == "add" else np.zeros_like(operand) - operand[order]
@@ -247,4 +276,3 @@ def _running_sums(
     ends = starts + lengths - 1
     memory[ordered[starts]] = (running[ends] + amount[ends]).astype(memory.dtype)
     return old
-

@@ -51,11 +51,12 @@ def trace(
     """Run a kernel on NumPy arrays as a GPU would, and report what each source line does to memory.
 
     `kernel` is a `cuda.jit` kernel or a plain function; its source is interpreted, no part of it is executed.
-    `grid` and `block` are an int or a tuple of up to three, x first, as in a launch. Arrays are changed in place.
-    `blocks` restricts the run to some blocks, given by number or coordinates; counts are then of those alone.
-    `lowering="source"` counts accesses as written, one instruction each; a target such as `"sm_90"` counts them as
-    compiled for it, by running the machine code (needs the CUDA wheels, and numba compiles the kernel: for your own
-    kernels, not a stranger's). `steps` and `seconds` end a kernel that does not end by itself.
+    `grid` and `block` are an int or a tuple of up to three, x first, as in a launch. Arrays are changed in
+    place. `blocks` restricts the run to some blocks, given by number or coordinates; counts are then of those
+    alone. `lowering="source"` counts accesses as written, one instruction each; a target such as `"sm_90"`
+    counts them as compiled for it, by running the machine code (needs the CUDA wheels, and numba compiles the
+    kernel: for your own kernels, not a stranger's). `steps` and `seconds` end a kernel that does not end by
+    itself.
 
     >>> import numpy as np
     >>> from lanewise.trace import functions_in
@@ -72,10 +73,21 @@ def trace(
     Raises `UnsupportedConstruct` (with file, line and a way out), `InvalidLaunch`, or `KernelLimit`.
     """
     try:
-        return _trace(kernel, grid, block, arguments, dynamic_shared_bytes, blocks, machine, lowering, Limits(steps, seconds))
+        return _trace(
+            kernel,
+            grid,
+            block,
+            arguments,
+            dynamic_shared_bytes,
+            blocks,
+            machine,
+            lowering,
+            Limits(steps, seconds),
+        )
     except RecursionError:
         raise UnsupportedConstruct(
-            "trace: an expression or block of the kernel is nested too deeply to be read. Split it over several lines."
+            "trace: an expression or block of the kernel is nested too deeply to be read. Split it over"
+            " several lines."
         ) from None
 
 
@@ -114,7 +126,9 @@ def _lay_out_shared(shared: SharedStorage, launch: Launch, facts: Facts) -> None
     shared.n_bytes = -(-n_bytes // 16) * 16
     for array in facts.shared.values():
         if array.offset is None:
-            shared.note_element(launch.dynamic_offset(facts.static_bytes), array.dtype.itemsize, array.dtype.itemsize)
+            shared.note_element(
+                launch.dynamic_offset(facts.static_bytes), array.dtype.itemsize, array.dtype.itemsize
+            )
 
 
 def _batches(launch: Launch, facts: Facts, numbers: np.ndarray, atomics: bool) -> list[np.ndarray]:
@@ -123,8 +137,8 @@ def _batches(launch: Launch, facts: Facts, numbers: np.ndarray, atomics: bool) -
     if facts.grid_barrier:
         if launch.n_blocks * launch.n_lanes > GRID_BARRIER_LANES:
             raise InvalidLaunch(
-                f"grid: {launch.n_blocks:,} blocks with a grid barrier must run at once, {GRID_BARRIER_LANES:,} threads"
-                " at most in the tracer. Use a smaller grid."
+                f"grid: {launch.n_blocks:,} blocks with a grid barrier must run at once,"
+                f" {GRID_BARRIER_LANES:,} threads at most in the tracer. Use a smaller grid."
             )
         per_batch = len(numbers)
     groups = [numbers] if atomics or facts.grid_barrier else _inner_first(launch, numbers)
@@ -134,8 +148,9 @@ def _batches(launch: Launch, facts: Facts, numbers: np.ndarray, atomics: bool) -
 def _inner_first(launch: Launch, numbers: np.ndarray) -> list[np.ndarray]:
     """Blocks inside the grid, then those at its edges.
 
-    Bounds tests hold for every lane of an inner block, so these batches run with full masks. A GPU promises no order
-    of blocks; only the old values of atomics could tell the difference, so kernels with atomics run in order.
+    Bounds tests hold for every lane of an inner block, so these batches run with full masks. A GPU promises
+    no order of blocks; only the old values of atomics could tell the difference, so kernels with atomics run
+    in order.
     """
     edge = np.zeros(len(numbers), bool)
     step = 1
