@@ -9,7 +9,8 @@ The map, from data to verdict:
   Tensor Core instructions, `tma` for the fixed swizzles of bulk tensor copies.
 - `search_layouts`: the paddings and swizzles that serve given accesses without conflicts.
 - `machine`: constants of each GPU generation, and occupancy.
-- `trace`: runs a numba.cuda kernel with no GPU and counts every access of every line.
+- `trace`: runs a numba.cuda kernel with no GPU and counts every access of every line; `check` turns the result
+  into verdicts in sentences.
 - `records`: what was measured, with its provenance; `validation` replays it through the model.
 - `figures`, `display`: drawings, tables and sentences for pages (`figures` loads matplotlib on first use).
 
@@ -21,18 +22,20 @@ from types import ModuleType
 
 from lanewise import display, errors, fragments, machine, memory, records, tma, validation
 from lanewise.access import WarpAccess
+from lanewise.checks import check
 from lanewise.errors import Error
 from lanewise.layouts import Layout
 from lanewise.memory import global_cost, shared_cost
 from lanewise.search import search_layouts
 from lanewise.swizzles import Swizzle
-from lanewise.trace import trace
+from lanewise.trace import trace, uninitialized
 
 __all__ = [
     "Error",
     "Layout",
     "Swizzle",
     "WarpAccess",
+    "check",
     "display",
     "errors",
     "figures",
@@ -45,6 +48,7 @@ __all__ = [
     "shared_cost",
     "tma",
     "trace",
+    "uninitialized",
     "validation",
 ]
 

@@ -6,8 +6,9 @@ of many blocks at once and returns a `Trace`. The way of a kernel through the mo
 - `source`: the syntax tree, and the closed set of names that it can see
 - `infer`: numba's types at every meeting of paths, the shared arrays, the refusals; `lanes` has the
   arithmetic
-- `control` on `synchronisation` on `memory` on `statements` on `expressions`: execution under a mask of
-  active lanes
+- execution under a mask of active lanes, one class in layers, each of which adds one idea: `expressions`,
+  `elements` (subscripts and calls), `statements`, `tracking` (hazards), `memory`, `synchronisation`,
+  `asynchronous` (copies in flight), `control` (branches and loops); inference shares the first three
 - `functions`, `device`: what may be called, through the `registry` (the door for `lanewise.ptx`)
 - `arrays`: indices as addresses; `shadow`: who touched what, and in which order; `sites`: addresses as costs
 - `report`, `hazards`: what comes out

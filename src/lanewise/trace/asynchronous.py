@@ -17,6 +17,7 @@ import numpy as np
 
 from lanewise.trace.arrays import Place
 from lanewise.trace.hazards import Hazard
+from lanewise.trace.lanes import whole
 from lanewise.trace.masks import Mask
 from lanewise.trace.sites import Site
 from lanewise.trace.synchronisation import Synchronisation
@@ -132,8 +133,6 @@ class Asynchronous(Synchronisation):
         )
 
     def _bytes(self, place: Place) -> np.ndarray:
-        from lanewise.trace.lanes import whole
-
         return np.broadcast_to(np.atleast_2d(whole(place.index)) * place.unit + place.phase, self.shape)
 
     def _touching(self, place: Place, n_bytes: int) -> tuple[np.ndarray, _Copy] | None:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from lanewise.trace.arrays import ArrayRef, Element, Place
-from lanewise.trace.expressions import Expressions, describe
+from lanewise.trace.elements import Elements
+from lanewise.trace.expressions import describe
 from lanewise.trace.lanes import INT64, binary, cast, compare, dtype_of, is_number, limits, typed, whole
 from lanewise.trace.refusals import KernelFault
 from lanewise.trace.source import Symbol
@@ -67,7 +68,7 @@ class Rounds:
         return compare("Lt", np.int64(k), typed(self.n))
 
 
-class Statements(Expressions):
+class Statements(Elements):
     """Executes statements; a pass supplies `If`, `For`, `While` and what leaving a block means."""
 
     def run_block(self, statements: list[ast.stmt]) -> None:

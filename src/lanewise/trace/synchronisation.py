@@ -15,8 +15,9 @@ from lanewise.trace.arrays import GlobalStorage, LocalStorage, Place, SharedStor
 from lanewise.trace.hazards import Hazard
 from lanewise.trace.lanes import cast, whole
 from lanewise.trace.masks import Mask
-from lanewise.trace.memory import Memory, first_lane
+from lanewise.trace.memory import Memory
 from lanewise.trace.refusals import KernelFault
+from lanewise.trace.tracking import first_lane
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,349 @@
+"""Hazards of memory accesses: bounds, and the shadow state that finds races and unwritten elements."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lanewise.trace.arrays import (
+    Place,
+    SharedStorage,
+    Storage,
+    add,
+    scaled,
+)
+from lanewise.trace.hazards import Hazard, HazardLog, Severity
+from lanewise.trace.lanes import limits, whole
+from lanewise.trace.launch import Launch
+from lanewise.trace.masks import Mask
+from lanewise.trace.shadow import Now, Shadow, thread_of, time_of
+from lanewise.trace.sites import Site
+from lanewise.trace.statements import Statements
+
+_VERBS = {"load": "reads", "store": "writes", "atomic": "updates", "async_copy": "copies into"}
+_PAST = {"load": "read", "store": "wrote", "atomic": "updated atomically", "async_copy": "copied into"}
+
+
+class Tracking(Statements):
+    """Checks accesses of the executing pass and words what it finds; `Memory` tells it what is accessed."""
+
+    launch: Launch
+    blocks: np.ndarray
+    shared_storage: SharedStorage
+    shared_shadow: Shadow | None
+    events: list[Site | None]
+    log: HazardLog
+    since_block: Any
+    since_warp: Any
+    since_grid = 0
+    stands_for = 1  # blocks that the lanes of the last shared access speak for
+
+    def hazard(self, kind: str, line: int, block: int, lane: int, text: str, **more: Any) -> Hazard:
+        """Build a hazard whose message starts with block and thread; `block` counts within the batch."""
+        at_block = self.launch.block_of(int(self.blocks[block]))
+        at_thread = self.launch.thread_of(lane)
+        return Hazard(kind, line, f"block={at_block} thread={at_thread}: {text}", at_block, at_thread, **more)
+
+    def element_text(self, place: Place, block: int, lane: int) -> str:
+        """The element that one lane touches, in words."""
+        found = []
+        for index in place.indices:
+            value = np.broadcast_to(np.atleast_2d(whole(index)), self.shape)[block, lane]
+            found.append(int(value))
+        return place.array.describe(tuple(found))
+
+    def report_bounds(self, node: ast.AST, place: Place, op: str, n: int = 1) -> None:
+        """Report the lanes outside the array."""
+        assert place.outside is not None
+        line = getattr(node, "lineno", 0)
+        block, lane = first_lane(place.outside)
+        element = self.element_text(place, block, lane)
+        shape = tuple(int(limits(extent)[1]) for extent in place.array.shape)
+        extent = f"its {shape[0]} elements" if len(shape) == 1 else f"its shape {shape}"
+        wide = f" and {n - 1} more" if n > 1 else ""
+        verb = _VERBS[op]
+
+        def build(count: int) -> Hazard:
+            return self_hazard(
+                f"{verb} {element}{wide} past {extent} (line {line}). Guard the access with a test of the"
+                f" index, such as: if i < {place.array.name}.shape[{max(0, len(shape) - 1)}].",
+                count,
+            )
+
+        at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
+
+        def self_hazard(text: str, count: int) -> Hazard:
+            return Hazard(
+                "out_of_bounds",
+                line,
+                f"block={at[0]} thread={at[1]}: {text}",
+                *at,
+                element=element,
+                count=count,
+            )
+
+        self.log.add("out_of_bounds", line, build, array=place.array.name, count=n_lanes(place.outside))
+
+    def shade(self, site: Site, op: str, place: Place, n_bytes: int, value: Any = None) -> None:
+        """Check an access against the shadow memory and enter it there."""
+        self.events.append(site)
+        storage = place.storage
+        kinds = storage.kinds
+        if storage.space == "global" and not storage.starts_uninitialized and kinds in ({"read"}, {"atomic"}):
+            return
+        granule = storage.granule
+        first = add(scaled(place.index, place.unit // granule), place.phase // granule)
+        assert place.mask is not None
+        if storage.space == "shared":
+            lanes = self._shared_lanes(first, place.mask)
+        else:
+            lanes = self._global_lanes(storage, first, place.mask)
+        shadow, index, now, select = lanes
+        report = self._reporter(site, op, place, now, value, select)
+        checks_writes = storage.space == "shared" or storage.starts_uninitialized
+        for k in range(n_bytes // granule):
+            here = index + k if k else index
+            if op != "store" and checks_writes:
+                missing = shadow.unwritten(here)
+                if missing is not None:
+                    self._report_unwritten(site, place, missing, select, op)
+            {"load": shadow.read, "store": shadow.write, "atomic": shadow.atomic}[op](here, now, report)
+
+    def _shared_lanes(
+        self, first: Any, mask: Mask
+    ) -> tuple[Shadow, np.ndarray, Now, Callable[[int], tuple[int, int]]]:
+        """Granules and ordering of a shared access; one block stands for all while all do the same."""
+        n_blocks, n_threads = self.shape
+        storage = self.shared_storage
+        n_granules = -(-storage.n_bytes // storage.granule)
+        if self.shared_shadow is None:
+            self.shared_shadow = Shadow(n_granules, storage.kinds)
+        shadow = self.shared_shadow
+        index = np.atleast_2d(whole(first))
+        rows_of_time = max(np.atleast_2d(self.since_block).shape[0], np.atleast_2d(self.since_warp).shape[0])
+        alike = index.shape[0] == mask.array.shape[0] == rows_of_time == 1 and shadow.n_granules == n_granules
+        time_, since_block, since_warp = len(self.events) - 1, self.since_block, self.since_warp
+        self.stands_for = n_blocks if alike else 1
+        if alike:
+            lanes = slice(None) if mask.is_full else np.flatnonzero(np.broadcast_to(mask.array[0], n_threads))
+            who = self.launch.lane_numbers[lanes]
+            if np.ndim(since_warp):
+                since_warp = since_warp[0][lanes]
+            index = np.broadcast_to(index[0], n_threads)[lanes]
+            now = Now(time_, who, n_threads, 0, int(np.max(since_block)), since_warp, one_block=True)
+            return shadow, index, now, lambda position: (0, int(who[position]))
+        if shadow.n_granules == n_granules and n_blocks > 1:
+            shadow.repeat(n_blocks)
+        chosen = mask.full
+        block = np.broadcast_to(np.arange(n_blocks)[:, None], self.shape)[chosen]
+        who = np.broadcast_to(self.launch.lane_numbers, self.shape)[chosen]
+        flat = np.broadcast_to(index, self.shape)[chosen] + block * n_granules
+        since_block, since_warp = self._of_lanes(since_block, chosen), self._of_lanes(since_warp, chosen)
+        now = Now(time_, who, n_threads, 0, since_block, since_warp, one_block=True)
+        return shadow, flat, now, lambda position: (int(block[position]), int(who[position]))
+
+    def _of_lanes(self, times: Any, chosen: np.ndarray) -> Any:
+        return times if np.ndim(times) == 0 else np.broadcast_to(times, self.shape)[chosen]
+
+    def _global_lanes(
+        self, storage: Storage, first: Any, mask: Mask
+    ) -> tuple[Shadow, np.ndarray, Now, Callable[[int], tuple[int, int]]]:
+        n_threads = self.shape[1]
+        if storage.shadow is None:
+            storage.shadow = Shadow(-(-storage.n_bytes // storage.granule), storage.kinds)
+        index = np.broadcast_to(np.atleast_2d(whole(first)), self.shape)
+        who = self.blocks[:, None] * n_threads + self.launch.lane_numbers[None, :]
+        chosen = None if mask.is_full else mask.full
+        index, who = (index.reshape(-1), who.reshape(-1)) if chosen is None else (index[chosen], who[chosen])
+        since_block, since_warp = self.since_block, self.since_warp
+        if np.ndim(since_block) or np.ndim(since_warp):
+            everyone = np.ones(self.shape, bool) if chosen is None else chosen
+            since_block, since_warp = (
+                self._of_lanes(since_block, everyone),
+                self._of_lanes(since_warp, everyone),
+            )
+        now = Now(len(self.events) - 1, who, n_threads, self.since_grid, since_block, since_warp)
+        start = self.blocks
+
+        def locate(position: int) -> tuple[int, int]:
+            number = int(who[position])
+            return int(np.searchsorted(start, number // n_threads)), number % n_threads
+
+        return storage.shadow, index, now, locate
+
+    def _report_unwritten(
+        self, site: Site, place: Place, missing: np.ndarray, locate: Callable[[int], tuple[int, int]], op: str
+    ) -> None:
+        block, lane = locate(int(np.argmax(missing)))
+        element, line = self.element_text(place, block, lane), site.line
+        at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
+        what = (
+            "shared memory starts with whatever was there"
+            if site.space == "shared"
+            else "the array was marked so"
+        )
+
+        def build(count: int) -> Hazard:
+            text = (
+                f"block={at[0]} thread={at[1]}: {_VERBS[op]} {element} (line {line}), which no thread has"
+                f" written; {what}. Write every element before it is read, with 0 where there is no data."
+            )
+            return Hazard("uninitialized_read", line, text, *at, element=element, count=count)
+
+        repeats = self.stands_for if site.space == "shared" else 1
+        n_lanes = int(np.count_nonzero(missing)) * repeats
+        self.log.add("uninitialized_read", line, build, array=place.array.name, count=n_lanes)
+
+    def _reporter(
+        self,
+        site: Site,
+        op: str,
+        place: Place,
+        now: Now,
+        value: Any,
+        locate: Callable[[int], tuple[int, int]],
+    ) -> Callable[[np.ndarray, np.ndarray], None]:
+        """What to do with lanes that race: sort them by earlier line and severity, and log each sort."""
+
+        def report(stamps: np.ndarray, racing: np.ndarray) -> None:
+            lanes = np.flatnonzero(racing)
+            earlier, times = thread_of(stamps[lanes]), time_of(stamps[lanes])
+            # Lanes that write different values by one instruction: which one stays is undefined even in
+            # lock-step.
+            severity = np.where(now.same_warp_of(earlier, lanes) & (times != now.time), 1, 0)
+            if op == "store" and self.updating:
+                severity[self._is_own_update(site, times)] = 0
+            elif op == "store":
+                severity = np.where(self._same_value(place, value, now, lanes, earlier, times), 2, severity)
+            sorts, first, counts = np.unique(times * 4 + severity, return_index=True, return_counts=True)
+            for sort, position, count in zip(sorts, first, counts, strict=True):
+                before = self.events[int(sort) // 4]
+                assert before is not None
+                names: tuple[Severity, ...] = ("error", "lock_step", "benign")
+                lane = int(lanes[position])
+                self._log_race(
+                    site,
+                    before,
+                    op,
+                    place,
+                    names[int(sort) % 4],
+                    locate(lane),
+                    int(earlier[position]),
+                    int(count),
+                )
+
+        return report
+
+    def _is_own_update(self, site: Site, times: np.ndarray) -> np.ndarray:
+        """Which earlier accesses are this augmented assignment's own read or write, made by other threads."""
+        here = [
+            event is not None and (event.line, event.column) == (site.line, site.column)
+            for event in self.events
+        ]
+        return np.array(here)[times]
+
+    def _same_value(
+        self, place: Place, value: Any, now: Now, lanes: np.ndarray, earlier: np.ndarray, times: np.ndarray
+    ) -> np.ndarray:
+        """Which colliding stores write what the other thread wrote: benign as long as both go on doing so."""
+        if value is None or place.mask is None:
+            return np.zeros(len(lanes), bool)
+        stores = np.array([event is not None and event.op == "store" for event in self.events])
+        mine = np.broadcast_to(np.atleast_2d(value), self.shape)
+        held = np.broadcast_to(np.atleast_2d(place.storage.gather(place, self.shape)), self.shape)
+        chosen = place.mask.full
+        same_instruction = times == now.time
+        if len(now.who) < np.count_nonzero(chosen):  # one block stands for all
+            row = np.flatnonzero(chosen[0])
+            mine, held = mine[:, row], held[:, row]
+        else:
+            mine, held = mine[chosen][None], held[chosen][None]
+        winner = np.searchsorted(now.who, earlier) if _ascending(now.who) else lanes
+        other = np.where(same_instruction, mine[:, np.minimum(winner, mine.shape[1] - 1)], held[:, lanes])
+        own = mine[:, lanes]
+        equal = ((own == other) | ((own != own) & (other != other))).all(axis=0)
+        return equal & stores[times]
+
+    def _log_race(
+        self,
+        site: Site,
+        before: Site,
+        op: str,
+        place: Place,
+        severity: Severity,
+        where: tuple[int, int],
+        earlier: int,
+        count: int,
+    ) -> None:
+        kind = f"{site.space}_race"
+        block, lane = where
+        n_threads = self.shape[1]
+        other_number = earlier // n_threads if site.space == "global" else int(self.blocks[block])
+        at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
+        other = self.launch.block_of(other_number), self.launch.thread_of(earlier % n_threads)
+        element = self.element_text(place, block, lane)
+        far = site.space == "global" and other[0] != at[0]
+        who = f"thread {other[1]}" + (f" of block {other[0]}" if far else "")
+        same = site is before
+        lost = self.updating and op == "store" and (before.line, before.column) == (site.line, site.column)
+        lines = f"line {site.line}" if before.line == site.line else f"lines {before.line} and {site.line}"
+        if lost and severity == "error":
+            deed = (
+                f"updates {element} (line {site.line}) and so does {who}; each reads before the other"
+                " has written, so an update is lost"
+            )
+        elif same and op == "store":
+            deed = f"{_VERBS[op]} {element} (line {site.line}) and so does {who}; only one value stays"
+        else:
+            deed = (
+                f"{_VERBS[op]} {element} (line {site.line}), which {who} {_PAST[before.op]} at line"
+                f" {before.line}, and nothing orders the two"
+            )
+        advice = {
+            "error": "No barrier reaches across blocks: split the kernel in two launches, or give each"
+            " block its own elements."
+            if far
+            else f"Put cuda.syncthreads() between them ({lines}), or use cuda.atomic.",
+            "lock_step": "Both are lanes of one warp, so it works only while they run in lock-step, which"
+            f" nothing guarantees: put cuda.syncwarp() between them ({lines}).",
+            "benign": "Both write the same value, so the result is right; let one thread write to say"
+            " what you mean.",
+        }[severity]
+        if lost and severity == "error":
+            advice = "Use cuda.atomic.add (or the atomic operation that you need)."
+        elif same and op == "store" and severity != "benign":
+            advice = "Let one thread write, give each its own element, or use cuda.atomic."
+
+        def build(total: int) -> Hazard:
+            text = f"block={at[0]} thread={at[1]}: {deed}. {advice}"
+            return Hazard(
+                kind, site.line, text, *at, severity, before.line, other[0], other[1], element, total
+            )
+
+        count *= self.stands_for if site.space == "shared" else 1
+        self.log.add(
+            kind,
+            site.line,
+            build,
+            other_line=before.line,
+            severity=severity,
+            array=place.array.name,
+            count=count,
+        )
+
+
+def first_lane(mask: Mask) -> tuple[int, int]:
+    """Block (within the batch) and lane of the first active lane."""
+    block, lane = np.unravel_index(int(np.argmax(mask.full)), mask.shape)
+    return int(block), int(lane)
+
+
+def n_lanes(mask: Mask) -> int:
+    return int(np.count_nonzero(mask.full))
+
+
+def _ascending(numbers: np.ndarray) -> bool:
+    return bool((np.diff(numbers) > 0).all())
