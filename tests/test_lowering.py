@@ -1,6 +1,7 @@
 """Machine code read, executed and counted; and what that says of kernels compiled for GPUs that are not
 there."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -535,3 +536,45 @@ def test_machine_code_computes_what_numpy_does(name: str, target: str) -> None:
 @pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
 def test_the_whole_corpus_as_machine_code(case) -> None:
     assert_machine_code_agrees(case, "sm_90")
+
+
+RECORDED = json.loads((Path(__file__).parent / "data" / "h200_machine_code.json").read_text())
+
+
+def test_the_recorded_counters_say_where_they_come_from() -> None:
+    assert {"gpu", "driver", "profiler", "date", "code"} <= set(RECORDED["provenance"])
+    assert len(RECORDED["kernels"]) > 50
+
+
+def assert_counts_equal_the_hardware(name: str) -> None:
+    """Every modelled access of a kernel costs what the profiler read for that machine instruction."""
+    case = next((case for case in all_cases() if case.name == name), None)
+    if case is None:
+        pytest.skip(f"{name} was recorded, but is no longer in the corpus: profile it again")
+    arguments, rows = case.inputs("random"), RECORDED["kernels"][name]
+    kernel = lower(case.kernel, arguments, "sm_90")
+    if [ins.opcode for ins in kernel.instructions] != [row[0] for row in rows]:
+        pytest.skip(f"{name}: another ptxas, or an edited kernel: its machine code is not the recorded one")
+    ran = kernel.run(case.grid, case.block, *arguments, dynamic_shared_bytes=case.dynamic_shared_bytes)
+    sites = {site.address: site for site in ran.sites}
+    retries = any(site.opcode.startswith("ATOMS.CAS") for site in ran.sites)
+    for ins, (_, executed, *recorded) in zip(kernel.instructions, rows, strict=True):
+        site = sites.get(ins.address)
+        if site is None:
+            assert executed == 0 or ran.stopped, f"{name}: {ins.text} ran on the GPU, not here"
+        elif site.modelled and not retries and not ran.stopped:
+            space = site.space in ("shared", "global")
+            assert not space or [site.wavefronts, site.ideal, site.sectors] == recorded, f"{name}: {ins.text}"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("name", RECORDED["kernels"])
+def test_counts_equal_the_hardware_for_every_instruction(name: str) -> None:
+    assert_counts_equal_the_hardware(name)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("name", ["barrier_in_loop", "single_steps"])
+def test_counts_equal_the_hardware_for_a_few_kernels(name: str) -> None:
+    assert_counts_equal_the_hardware(name)

@@ -286,6 +286,7 @@ def _site(traffic: Traffic, grid: tuple[int, int, int], warps_per_block: int) ->
         space=traffic.space,
         instruction=traffic.example.instruction if traffic.example else ins.model_name or ins.opcode,
         machine=ins.text,
+        address=ins.address,
         requests=traffic.requests,
         wavefronts=traffic.wavefronts,
         ideal=traffic.ideal,

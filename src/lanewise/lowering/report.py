@@ -33,6 +33,7 @@ class CompiledSite:
     space: str
     instruction: str
     machine: str
+    address: int
     requests: int
     wavefronts: int
     ideal: int
