@@ -143,6 +143,11 @@ FAULTS: dict[str, dict[str, Probe]] = {
             severity="lock_step",
         ),
         "warps after syncwarp": Probe(TILE + "s[t] = a[t]\ncuda.syncwarp()\nb[t] = s[t ^ 32]  # FAULT"),
+        "syncwarp of the other half": Probe(
+            TILE + "s[t] = a[t]\nif t < 16:\n    cuda.syncwarp(0x0000FFFF)\n    b[t] = s[t + 16]  # FAULT",
+            block=32,
+            severity="lock_step",
+        ),
         "same value": Probe("s = cuda.shared.array(1, float32)\ns[0] = 1  # FAULT", severity="benign"),
         "aliased dynamic arrays": Probe(
             "s = cuda.shared.array(0, float32)\nu = cuda.shared.array(0, int32)\ns[t] = 1\nu[63 - t]"
@@ -283,6 +288,18 @@ CLEAN: dict[str, dict[str, Probe]] = {
             "s = cuda.shared.array((2, 64), float32)\nfor k in range(4):\n    s[k % 2, t] = a[t + k]\n    "
             + BARRIER
             + "    b[t] = s[k % 2, 63 - t]"
+        ),
+        "syncwarp of half a warp": Probe(
+            TILE
+            + "if t < 16:\n    s[t] = a[t]\n    cuda.syncwarp(0x0000FFFF)\n    b[cuda.grid(1)] = s[15 - t]\n"
+            + "    cuda.syncwarp(0x0000FFFF)\n    s[t] = 1",
+            block=32,
+            grid=3,
+        ),
+        "global, syncwarp of half a warp": Probe(
+            "i = cuda.grid(1)\nif t < 16:\n    b[i] = a[i]\n    cuda.syncwarp(0x0000FFFF)\n    a[i] = b[i ^ 15]",
+            block=32,
+            grid=3,
         ),
         "warp reduction with syncwarp": Probe(
             TILE + "s[t] = a[t]\ncuda.syncwarp()\nx = s[t ^ 16]\ncuda.syncwarp()\ns[t] +="

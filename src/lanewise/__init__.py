@@ -9,8 +9,8 @@ The map, from data to verdict:
   Tensor Core instructions, `tma` for the fixed swizzles of bulk tensor copies.
 - `search_layouts`: the paddings and swizzles that serve given accesses without conflicts.
 - `machine`: constants of each GPU generation, and occupancy.
-- `trace`: runs a numba.cuda kernel with no GPU and counts every access of every line; `check` turns the result
-  into verdicts in sentences.
+- `trace`: runs a numba.cuda kernel with no GPU and counts every access of every line; `check` turns the
+  result into verdicts in sentences.
 - `records`: what was measured, with its provenance; `validation` replays it through the model.
 - `figures`, `display`: drawings, tables and sentences for pages (`figures` loads matplotlib on first use).
 

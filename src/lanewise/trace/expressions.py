@@ -301,7 +301,7 @@ class Expressions:
     def _eval_BoolOp(self, node: ast.BoolOp) -> Any:
         """`and` and `or`: later operands are evaluated only in the lanes that need them."""
         stop_if = isinstance(node.op, ast.Or)
-        entry = self.active
+        entry, settled = self.active, False
         value = self.evaluate(node.values[0])
         for operand in node.values[1:]:
             decided = self.condition(operand, value)
@@ -316,7 +316,8 @@ class Expressions:
                 break
             self.mask = more
             other = self.evaluate(operand)
-            value = self._join(operand, more, other, value) if done is not None else other
+            settled = settled or done is not None
+            value = self._join(operand, more, other, value) if settled else other
         self.mask = entry
         return value
 

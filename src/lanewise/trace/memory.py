@@ -246,6 +246,11 @@ class Memory(Tracking):
         assert place.mask is not None
         width = place.dtype.itemsize * n
         prefix = {"load": "ld", "store": "st"}[op]
+        if place.dtype.kind == "c" and n == 1:
+            # numba moves the two parts of a complex number by two instructions.
+            width //= 2
+            half = replace(place, phase=place.phase + width)
+            self._count(node, op, f"{prefix}.{storage.space}.b{8 * width}", half, width)
         site = self._count(node, op, f"{prefix}.{storage.space}.b{8 * width}", place, width)
         self.shade(site, op, place, place.dtype.itemsize * n, value)
 

@@ -29,6 +29,14 @@ _WHO = np.int64((1 << _TIME) - 1)
 _WARP_SHIFT = np.int64(WARP_LANES.bit_length() - 1)
 
 
+@dataclass(frozen=True)
+class Meeting:
+    """A barrier of part of a warp: `joined` says for `(b, threads)` lanes whether they took part."""
+
+    time: int
+    joined: np.ndarray
+
+
 @dataclass
 class Now:
     """One access: its time, and for each lane the thread number and the times since which nothing is ordered.
@@ -36,7 +44,8 @@ class Now:
     `who` numbers threads so that `who >> 5` is the warp and `who // threads` the block. `since_block` and
     `since_warp` are scalars, or one number per lane; `since_warp` is never before `since_block`.
     `one_block` says that the memory belongs to one block, so that every earlier access is of the lane's own
-    block.
+    block. `meetings` are the barriers of parts of warps since the last block barrier; `rows` is each lane's
+    block there.
     """
 
     time: int
@@ -46,6 +55,8 @@ class Now:
     since_block: np.ndarray | int
     since_warp: np.ndarray | int
     one_block: bool = False
+    meetings: tuple[Meeting, ...] = ()
+    rows: np.ndarray | int = 0
 
     def stamps(self) -> np.ndarray:
         """The stamp of each lane."""
@@ -72,8 +83,15 @@ class Now:
             ordered &= self.same_block(earlier)
         same_warp = earlier >> _WARP_SHIFT == self.who >> _WARP_SHIFT
         ordered |= same_warp & (time <= self.since_warp)
+        for meeting in self.meetings:
+            ordered |= same_warp & (time <= meeting.time) & self._both_joined(meeting, earlier)
         candidates &= ~ordered
         return candidates if candidates.any() else None
+
+    def _both_joined(self, meeting: Meeting, earlier: np.ndarray) -> np.ndarray:
+        """Which lanes took part in a meeting together with the earlier thread of their warp."""
+        rows = self.rows if len(meeting.joined) > 1 else 0
+        return meeting.joined[rows, self.who % self.threads] & meeting.joined[rows, earlier % self.threads]
 
     def same_block(self, earlier: np.ndarray) -> np.ndarray:
         """Which stamped threads are of the lane's own block."""

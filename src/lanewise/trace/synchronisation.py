@@ -17,6 +17,7 @@ from lanewise.trace.lanes import cast, whole
 from lanewise.trace.masks import Mask
 from lanewise.trace.memory import Memory
 from lanewise.trace.refusals import KernelFault
+from lanewise.trace.shadow import Meeting
 from lanewise.trace.tracking import first_lane
 
 
@@ -30,13 +31,16 @@ class Update:
     ufunc: np.ufunc | None = None
 
 
+MAX_MEETINGS = 64  # barriers of part of a warp that are remembered; a block barrier settles them all
+
+
 class Synchronisation(Memory):
     """Memory accesses plus what orders them."""
 
     exited_at = 0
 
     def start_ordering(self) -> None:
-        self._knowledge: np.ndarray | None = None
+        self.meetings = ()
 
     # -- barriers ----------------------------------------------------------------------------------
 
@@ -50,6 +54,7 @@ class Synchronisation(Memory):
         arrived = self.active.array.any(axis=1, keepdims=True)
         if arrived.all():
             self.since_block = self.since_warp = now
+            self.meetings = ()
         else:
             self.since_block = np.where(arrived, now, np.broadcast_to(self.since_block, (self.shape[0], 1)))
             self.since_warp = np.maximum(self.since_warp, self.since_block)
@@ -111,12 +116,9 @@ class Synchronisation(Memory):
         self.since_warp = np.where(ordered, now, self.since_warp)
         if (self.since_warp == now).all():
             self.since_warp = now
-        partial = joined.reshape(by_warp).any(axis=2) & ~whole_warp
-        if partial.any():
-            self.notes.setdefault(
-                f"line {getattr(node, 'lineno', 0)}: {name} with part of the warp's live lanes; the tracer"
-                " takes it to order nothing, so accesses that rely on it alone are reported."
-            )
+        in_part = np.repeat(joined.reshape(by_warp).any(axis=2) & ~whole_warp, WARP_LANES, axis=1)
+        if in_part.any():
+            self.meetings = (*self.meetings[-MAX_MEETINGS + 1 :], Meeting(now, joined & in_part))
 
     def _check_warp_arrives(self, node: ast.AST, named: np.ndarray, name: str) -> None:
         active, live = self.active, self.live

@@ -19,7 +19,7 @@ from lanewise.trace.hazards import Hazard, HazardLog, Severity
 from lanewise.trace.lanes import limits, whole
 from lanewise.trace.launch import Launch
 from lanewise.trace.masks import Mask
-from lanewise.trace.shadow import Now, Shadow, thread_of, time_of
+from lanewise.trace.shadow import Meeting, Now, Shadow, thread_of, time_of
 from lanewise.trace.sites import Site
 from lanewise.trace.statements import Statements
 
@@ -39,6 +39,7 @@ class Tracking(Statements):
     since_block: Any
     since_warp: Any
     since_grid = 0
+    meetings: tuple[Meeting, ...] = ()
     stands_for = 1  # blocks that the lanes of the last shared access speak for
 
     def hazard(self, kind: str, line: int, block: int, lane: int, text: str, **more: Any) -> Hazard:
@@ -123,7 +124,8 @@ class Tracking(Statements):
             self.shared_shadow = Shadow(n_granules, storage.kinds)
         shadow = self.shared_shadow
         index = np.atleast_2d(whole(first))
-        rows_of_time = max(np.atleast_2d(self.since_block).shape[0], np.atleast_2d(self.since_warp).shape[0])
+        ordering = (self.since_block, self.since_warp, *(meeting.joined for meeting in self.meetings))
+        rows_of_time = max(np.atleast_2d(part).shape[0] for part in ordering)
         alike = index.shape[0] == mask.array.shape[0] == rows_of_time == 1 and shadow.n_granules == n_granules
         time_, since_block, since_warp = len(self.events) - 1, self.since_block, self.since_warp
         self.stands_for = n_blocks if alike else 1
@@ -133,7 +135,16 @@ class Tracking(Statements):
             if np.ndim(since_warp):
                 since_warp = since_warp[0][lanes]
             index = np.broadcast_to(index[0], n_threads)[lanes]
-            now = Now(time_, who, n_threads, 0, int(np.max(since_block)), since_warp, one_block=True)
+            now = Now(
+                time_,
+                who,
+                n_threads,
+                0,
+                int(np.max(since_block)),
+                since_warp,
+                one_block=True,
+                meetings=self.meetings,
+            )
             return shadow, index, now, lambda position: (0, int(who[position]))
         if shadow.n_granules == n_granules and n_blocks > 1:
             shadow.repeat(n_blocks)
@@ -142,7 +153,17 @@ class Tracking(Statements):
         who = np.broadcast_to(self.launch.lane_numbers, self.shape)[chosen]
         flat = np.broadcast_to(index, self.shape)[chosen] + block * n_granules
         since_block, since_warp = self._of_lanes(since_block, chosen), self._of_lanes(since_warp, chosen)
-        now = Now(time_, who, n_threads, 0, since_block, since_warp, one_block=True)
+        now = Now(
+            time_,
+            who,
+            n_threads,
+            0,
+            since_block,
+            since_warp,
+            one_block=True,
+            meetings=self.meetings,
+            rows=block,
+        )
         return shadow, flat, now, lambda position: (int(block[position]), int(who[position]))
 
     def _of_lanes(self, times: Any, chosen: np.ndarray) -> Any:
@@ -166,6 +187,8 @@ class Tracking(Statements):
                 self._of_lanes(since_warp, everyone),
             )
         now = Now(len(self.events) - 1, who, n_threads, self.since_grid, since_block, since_warp)
+        if self.meetings:
+            now.meetings, now.rows = self.meetings, np.searchsorted(self.blocks, who // n_threads)
         start = self.blocks
 
         def locate(position: int) -> tuple[int, int]:
