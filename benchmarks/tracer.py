@@ -79,20 +79,21 @@ print((time.perf_counter() - started) / (n // 32) ** 2)
 )
 
 
-def transposed(n: int) -> tuple[float, Any]:
-    """Seconds for one trace of an n x n transpose, with counts and all hazards, and its trace."""
+def transposed(n: int) -> tuple[float, float, Any]:
+    """Seconds, and seconds of processor time, for one trace of an n x n transpose, with counts and all
+    hazards, and its trace."""
     from lanewise.trace import functions_in, trace
 
     kernel = functions_in(TRANSPOSE)["transpose_padded"]
     src = np.arange(n * n, dtype=np.float32).reshape(n, n)
     dst = np.ones((n, n), np.float32)
     blocks = -(-n // 32)
-    started = time.perf_counter()
+    started, cpu_started = time.perf_counter(), time.process_time()
     t = trace(kernel, (blocks, blocks), (32, 8), dst, src)
-    seconds = time.perf_counter() - started
+    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
     assert (dst == src.T).all()
     assert not t.hazards
-    return seconds, t
+    return seconds, cpu_seconds, t
 
 
 def matmul_seconds() -> float:
@@ -133,11 +134,12 @@ def main() -> None:
     print("transpose, float32, padded tile, 32x8 threads; counts and all hazards on")
     per_block = {}
     for n in (512, 1024, 2048, 4096, 4097):
-        seconds, t = min((transposed(n) for _ in range(2)), key=lambda pair: pair[0])
+        seconds, cpu_seconds, t = min((transposed(n) for _ in range(2)), key=lambda sample: sample[0])
         per_block[n] = seconds / t.n_blocks
         rate = t.warp_instructions / seconds / 1e6
         print(
-            f"  {n:5} x {n:<5} {t.n_blocks:7,} blocks  {seconds:7.3f} s  {1e6 * per_block[n]:8.1f} us/block"
+            f"  {n:5} x {n:<5} {t.n_blocks:7,} blocks  {seconds:7.3f} s (processor {cpu_seconds:.3f} s) "
+            f" {1e6 * per_block[n]:8.1f} us/block"
             f"  {rate:6.1f} M warp instructions/s"
         )
     peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

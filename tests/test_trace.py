@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import lanewise
+from lanewise import ptx
 from lanewise.errors import InvalidLaunch
 from lanewise.trace import KernelFault, Trace, UnsupportedConstruct, functions_in, trace, uninitialized
 
@@ -138,7 +139,8 @@ def test_views_show_their_true_cost() -> None:
     ],
 )
 def test_shared_widths(dtype: str, index: str, expected: tuple[int, int]) -> None:
-    body = f"s = cuda.shared.array({49152 // np.dtype(dtype).itemsize}, np.{dtype})\nt = cuda.threadIdx.x\nout[0] = s[{index}]"
+    body = (f"s = cuda.shared.array({49152 // np.dtype(dtype).itemsize}, np.{dtype})\nt ="
+    f" cuda.threadIdx.x\nout[0] = s[{index}]")
     t = trace(kernel("out", body), 1, 32, np.zeros(1, dtype))
     assert (t.shared.load.wavefronts, t.shared.load.ideal) == expected
 
@@ -416,6 +418,22 @@ def test_a_live_function_is_interpreted_not_run() -> None:
         trace(3, 1, 32)
     with pytest.raises(UnsupportedConstruct, match="a kernel is defined with def"):
         trace(lambda a: a, 1, 32, np.zeros(1))
+
+
+def reversed_quads(dst: Any, src: Any) -> None:
+    i = 4 * np.int64(0)
+    a, b, c, d = ptx.load4(src, i)
+    ptx.store4(dst, i, d, c, b, a)
+
+
+def test_wide_accesses_in_a_live_kernel() -> None:
+    dst = np.zeros(4, np.float32)
+    trace(reversed_quads, 1, 1, dst, np.arange(4, dtype=np.float32))
+    np.testing.assert_array_equal(dst, [3, 2, 1, 0])
+    with pytest.raises(
+        ptx.OnlyInKernels, match=r"lanewise\.ptx\.load4 is for kernels that lanewise\.trace runs"
+    ):
+        ptx.load4(dst, 0)
 
 
 def test_jitted_kernels_and_device_functions_with_closures() -> None:
