@@ -1,9 +1,8 @@
-"""`Trace`: what a run found, per site and in total, as data, as a text table and as HTML."""
+"""`Trace`: what a run found, per site and in total, as data. How it reads is in `render`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import numpy as np
 from lanewise.instructions import INSTRUCTIONS
 from lanewise.text import count
 from lanewise.trace.hazards import Hazard
+from lanewise.trace.render import html_report, text_report
 from lanewise.trace.sites import Site
 
 if TYPE_CHECKING:
@@ -120,47 +120,8 @@ class Trace:
         """The sites of one source line."""
         return [site for site in self.sites if site.line == line]
 
-    # -- words -------------------------------------------------------------------------------------
-
-    def _heading(self) -> str:
-        compiled = "" if self.lowering == "source" else f" as compiled for {self.lowering}"
-        where = f"{self.kernel}{compiled}, grid {self.grid}, block {self.block}, {self.machine}"
-        if self.n_blocks != self.n_blocks_of_grid:
-            where += f"; counts are of {self.n_blocks:,} of {count(self.n_blocks_of_grid, 'block')}"
-        else:
-            where += f"; {count(self.n_blocks, 'block')}, {count(self.n_warps, 'warp')}"
-        if self.shared_bytes:
-            where += f", {self.shared_bytes:,} shared bytes per block"
-        return where
-
-    def _rows(self) -> list[tuple[str, ...]]:
-        return [
-            (
-                str(site.line),
-                site.instruction,
-                f"{site.requests:,}",
-                *_cells(site),
-                site.source,
-            )
-            for site in self.sites
-        ]
-
     def __str__(self) -> str:
-        lines = [self._heading()]
-        if self.sites:
-            lines += _aligned([_HEADER, *self._rows()])
-        else:
-            lines.append("No access to shared or global memory.")
-        for hazard in self.hazards:
-            mark = {"error": "HAZARD", "lock_step": "LOCK-STEP", "benign": "BENIGN"}[hazard.severity]
-            times = f" [{hazard.count:,} times]" if hazard.count > 1 else ""
-            lines.append(f"{mark} {hazard.kind}: {hazard.message}{times}")
-        lines += [f"warning{f', line {line}' if line else ''}: {text}" for line, text in self.warnings]
-        lines += [f"note: {text}" for text in self.notes]
-        lines += [f"not modelled: {text}" for text in self.unmodelled]
-        if self.comparison and self.comparison.different:
-            lines += ["", *self.comparison.words()]
-        return "\n".join(lines)
+        return text_report(self)
 
     def __repr__(self) -> str:
         return (
@@ -169,84 +130,7 @@ class Trace:
         )
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in _HEADER)
-        body = "".join(_html_row(site, row) for site, row in zip(self.sites, self._rows(), strict=True))
-        messages = [
-            *(
-                f"<li><b>{escape(hazard.kind)}</b> {escape(hazard.message)} ({hazard.count:,})</li>"
-                for hazard in self.hazards
-            ),
-            *(
-                f"<li>warning{f', line {line}' if line else ''}: {escape(text)}</li>"
-                for line, text in self.warnings
-            ),
-            *(f"<li>note: {escape(text)}</li>" for text in self.notes),
-            *(f"<li>not modelled: {escape(text)}</li>" for text in self.unmodelled),
-        ]
-        listed = f"<ul>{''.join(messages)}</ul>" if messages else ""
-        return (
-            f'<div class="lanewise-trace">{_STYLE}<p>{escape(self._heading())}</p>'
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{listed}{self._html_comparison()}</div>"
-        )
-
-    def _html_comparison(self) -> str:
-        if not (self.comparison and self.comparison.different):
-            return ""
-        return f"<pre>{escape(chr(10).join(self.comparison.words()))}</pre>"
-
-
-_HEADER = (
-    "line",
-    "instruction",
-    "requests",
-    "wavefronts",
-    "ideal",
-    "excess",
-    "worst",
-    "sectors",
-    "used",
-    "source",
-)
-
-# Colours come from the page (currentColor), so the table reads on light and on dark ground.
-_STYLE = (
-    "<style>"
-    ".lanewise-trace table{border-collapse:collapse;font-variant-numeric:tabular-nums;color:inherit}"
-    ".lanewise-trace th,.lanewise-trace td{padding:.2em .7em;text-align:right;color:inherit;background:none;"
-    "border-bottom:1px solid color-mix(in srgb,currentColor 25%,transparent)}"
-    ".lanewise-trace td:nth-child(2),.lanewise-trace th:nth-child(2),"
-    ".lanewise-trace td:last-child,.lanewise-trace th:last-child{text-align:left}"
-    ".lanewise-trace td:nth-child(2),.lanewise-trace td:last-child{font-family:monospace;white-space:pre}"
-    ".lanewise-trace tr.guilty td{font-weight:bold}"
-    "</style>"
-)
-
-
-def _cells(site: Site) -> tuple[str, ...]:
-    """Wavefronts, ideal, excess, worst, sectors and used fraction; a dash where a number does not apply."""
-    if not site.modelled:
-        return ("?",) * 6 if site.op == "atomic" else ("-",) * 6
-    if site.space == "shared":
-        return f"{site.wavefronts:,}", f"{site.ideal:,}", f"{site.excess:,}", f"{site.degree}-way", "-", "-"
-    used = f"{site.bytes_requested / site.bytes_moved:.0%}" if site.bytes_moved else "-"
-    return "-", "-", "-", f"{site.worst_sectors} sectors", f"{site.sectors:,}", used
-
-
-def _html_row(site: Site, row: tuple[str, ...]) -> str:
-    cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
-    return f'<tr class="guilty">{cells}</tr>' if site.excess else f"<tr>{cells}</tr>"
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    left = {1, len(rows[0]) - 1}
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if column in left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+        return html_report(self)
 
 
 def _why_uncounted(site: Site) -> str:
