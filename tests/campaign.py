@@ -118,8 +118,8 @@ def campaign(n: int, first_seed: int, jobs: int, keep: Path) -> int:
         for done, (program, found) in enumerate(results, start=1):
             if found:
                 failed += 1
-                write_failure(program, found, keep)
                 say(f"seed {program.seed}: {found[0]}")
+                write_failure(program, found, keep)
             if done % 500 == 0 or done == n:
                 say(f"{done} programs, {failed} disagreements, {time.monotonic() - started:.0f} s")
     return failed

@@ -35,6 +35,16 @@ HEADER = """import math
 import numpy as np
 from numba import cuda
 
+CODES = (3, -1, 41, 5, -9)
+TABLE = np.array([7, 0, -3, 12, 5, 1, 99])
+
+
+@cuda.jit(device=True)
+def pick(array, place):
+    if place < 0:
+        place = -place
+    return array[place % array.size]
+
 """
 SLOTS = 4
 ACCUMULATORS = 8
@@ -71,7 +81,15 @@ FORMS = {
         *("(F + (I) % 1000)", "(F * ((I) % 1000))", "float((I) % 1000)"),
         "(np.float64(F) if C else np.float64(F))",
     ),
-    "C": (*COMPARISONS, "(C and C)", "(C or C)", "not C"),
+    "C": (
+        *COMPARISONS,
+        "(C and C)",
+        "(C or C)",
+        "not C",
+        "(C and C and C)",
+        "(C or C or C)",
+        "(C and C or not C)",
+    ),
 }
 PLAIN_FORMS: dict[str, tuple[str, ...]] = {"I": ("((I) % 100 * {0..9})",), "F": (), "C": ()}
 TYPED_FORMS: dict[str, tuple[str, ...]] = {
@@ -167,6 +185,7 @@ class _Writer:
         self.fresh = itertools.count()
         self.functions: list[tuple[str, str]] = []
         self.memory = True
+        self.shared_accumulators = True
 
     def program(self) -> Program:
         for kind in self.rng.sample("IF", self.rng.randrange(3)):
@@ -220,6 +239,10 @@ class _Writer:
             for _ in range(self.rng.randrange(1, 3)):
                 self.phase()
             self.shared = ""
+            self.emit("cuda.syncthreads()")
+            with self.indented(f"for k in range(t, {ACCUMULATORS}, {self.n_threads}):"):
+                self.emit("cuda.atomic.add(sums, k // 4 * 4, m[k])")
+            self.shared_accumulators = False
             if self.chance(0.3):
                 with self.indented(f"if {self.condition(2)}:"):
                     self.emit("return")
@@ -230,6 +253,10 @@ class _Writer:
         width, height = (*self.block, 1)[:2]
         self.emit(f"t = (cuda.threadIdx.z * {height} + cuda.threadIdx.y) * {width} + cuda.threadIdx.x")
         self.emit(f"i = (cuda.blockIdx.y * cuda.gridDim.x + cuda.blockIdx.x) * {self.n_threads} + t")
+        self.emit("gx, gy = cuda.grid(2)")
+        self.emit(f"m = cuda.shared.array({ACCUMULATORS}, np.int64)")
+        self.emit("p = cuda.local.array(4, np.int64)")
+        self.emit("table = cuda.const.array_like(TABLE)")
         self.emit(f"s = cuda.shared.array({self.n_threads}, np.int64)")
         self.emit(
             f"w = cuda.shared.array(({self.n_threads}, 3), np.{'float64' if self.plain else 'float32'})"
@@ -237,6 +264,12 @@ class _Writer:
         casts = {"a": "int64", "b": "int64", "h": "int32", "u": "float32", "v": "float32"}
         for start, variable in enumerate((*self.ints, *self.floats)):
             self.emit(f"{variable} = np.{casts.get(variable, 'float64')}({start} - t % 7)")
+        self.emit("c = t % 3 == 1")
+        for slot in range(4):
+            self.emit(f"p[{slot}] = t - {slot}")
+        with self.indented(f"for k in range(t, {ACCUMULATORS}, {self.n_threads}):"):
+            self.emit("m[k] = k")
+        self.emit("cuda.syncthreads()")
 
     def epilogue(self) -> None:
         for slot, variable in enumerate(self.ints):
@@ -296,7 +329,15 @@ class _Writer:
             self.statement(depth)
 
     def statement(self, depth: int) -> None:
-        simple = [self.assignment, self.augmented, self.store, self.atomic, self.swap]
+        simple = [
+            self.assignment,
+            self.augmented,
+            self.store,
+            self.atomic,
+            self.swap,
+            self.private,
+            self.truth,
+        ]
         nested = [self.branch, self.branch, self.for_loop, self.while_loop]
         if depth > 0 and self.chance(0.5):
             self.rng.choice(nested)(depth - 1)
@@ -348,7 +389,21 @@ class _Writer:
         place = self.rng.randrange(ACCUMULATORS)
         operation = ("add", "max", "min", "add")[place % 4]
         value = f"({self.integer(1)}) % 1000"
-        self.emit(f"cuda.atomic.{operation}(sums, {place}, {value})")
+        target = "m" if self.shared_accumulators and self.chance(0.5) else "sums"
+        self.emit(f"cuda.atomic.{operation}({target}, {place}, {value})")
+
+    def private(self) -> None:
+        """Memory of the thread, and a view of one row that is indexed later."""
+        # Inside of branches the tracer refuses views that differ from lane to lane.
+        if self.chance(0.6) or self.plain or self.depth > 1:
+            self.emit(f"p[({self.integer(1)}) % 4] = {self.integer(2)}")
+        else:
+            row = f"row{next(self.fresh)}"
+            self.emit(f"{row} = shorts[({self.integer(1)}) % 3]")
+            self.emit(f"a = np.int64({row}[({self.integer(1)}) % 11] + len({row}))")
+
+    def truth(self) -> None:
+        self.emit(f"c = {self.condition(2)}")
 
     def swap(self) -> None:
         first, second = self.rng.choice([("a", "b"), ("x", "y")])
@@ -378,10 +433,12 @@ class _Writer:
                 f"({self.integer(1)}) % 4",
                 f"t % 3, {self.rng.randrange(3, 6)}",
                 "3, -2, -2",
+                f"({self.integer(1)}) % 5, -1, -1 - t % 2",
                 "n",
             ]
         )
-        with self.indented(f"for {variable} in range({bounds}):"):
+        items = "(5, -2, 7)" if self.chance(0.15) else f"range({bounds})"
+        with self.indented(f"for {variable} in {items}:"):
             self.loop_body(variable, depth)
 
     def while_loop(self, depth: int) -> None:
@@ -424,6 +481,8 @@ class _Writer:
         templates = [*FORMS[kind], *(PLAIN_FORMS if self.plain else TYPED_FORMS)[kind]]
         if kind == "C" and depth <= 0:
             templates = list(COMPARISONS)
+        if kind == "C" and self.memory:
+            templates += ["c", "not c"]
         templates += [
             f"{name}(np.int64(I), np.float64(B))" for name, result in self.functions if result == kind
         ]
@@ -449,9 +508,13 @@ class _Writer:
         ]
         if self.memory:
             atoms += [
-                lambda: rng.choice(["t", "i", "n", "cuda.threadIdx.x", "cuda.blockIdx.x"]),
+                lambda: rng.choice(["t", "i", "n", "gx", "gy", "cuda.threadIdx.x", "cuda.blockIdx.x"]),
                 lambda: self.load(rng.choice([name for name in self.sources if name not in FLOAT_SOURCES])),
                 lambda: self.shared_load("s") or "t",
+                lambda: f"p[({rng.choice(self.ints)}) % 4]",
+                lambda: f"table[({rng.choice(self.index_atoms())}) % 7]",
+                lambda: f"CODES[({rng.choice(self.index_atoms())}) % 5]",
+                lambda: f"pick(longs, ({rng.choice(self.index_atoms())}) % 1000)",
             ]
         return atoms
 
@@ -482,6 +545,8 @@ class _Writer:
         return [
             "t",
             "i",
+            "gx",
+            "gy",
             f"t * {factor}",
             f"i + {factor}",
             *self.ints,

@@ -18,14 +18,6 @@ from tests.differential import count_differences, traced_counts
 from tests.simulator import Outcome, run_in_simulator
 
 CASES = all_cases()
-COMPLEX = "the tracer counts a complex element as one access, where numba makes one of each part"
-KNOWN_OPEN = dict.fromkeys(
-    (
-        *("copy[complex64]", "copy[complex128]", "rotate_points"),
-        *("butterfly_pairs[complex64, distance 1]", "butterfly_pairs[complex64, distance 64]"),
-    ),
-    COMPLEX,
-)
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
@@ -51,7 +43,7 @@ def assert_arrays_match(given: np.ndarray, expected: np.ndarray, rtol: float, wh
 # --- the yardsticks agree with each other -----------------------------------------------------------------------
 
 
-@each_case
+@pytest.mark.parametrize("case", [case for case in CASES if not case.oracle], ids=lambda case: case.name)
 def test_oracle_matches_numpy(case: Case) -> None:
     _, arguments = oracle_run(case, "random")
     assert_matches_reference(case, "random", arguments)
@@ -84,15 +76,7 @@ def test_tracer_matches_numpy(case: Case, fill: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=pytest.mark.xfail(reason=reason))
-        if (reason := KNOWN_OPEN.get(case.name))
-        else case
-        for case in CASES
-        if not case.order_decides
-    ],
-    ids=lambda case: case.name,
+    "case", [case for case in CASES if not (case.order_decides or case.oracle)], ids=lambda case: case.name
 )
 def test_tracer_counts_match_oracle(case: Case) -> None:
     assert count_differences(traced_counts(traced(case, "random")[0]), oracle_counts(case)) == []

@@ -24,20 +24,10 @@ from tests.corpus.transposes import transpose_naive, transpose_swizzled, transpo
 from tests.corpus_runs import PREDICTIONS, assert_predicted, prediction_id, traced
 from tests.differential import traced_counts
 
-COMPLEX = "the tracer counts a complex element as one access, where numba makes one of each part"
-
-
 # --- predictions of the kernel list -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("case", "prediction"),
-    [
-        pytest.param(*row, marks=pytest.mark.xfail(reason=COMPLEX)) if "complex64" in row[0].name else row
-        for row in PREDICTIONS
-    ],
-    ids=prediction_id,
-)
+@pytest.mark.parametrize(("case", "prediction"), PREDICTIONS, ids=prediction_id)
 def test_tracer_reproduces_prediction(case: Case, prediction: Prediction) -> None:
     assert_predicted(case, prediction, traced_counts(traced(case, "random")[0]))
 

@@ -1,11 +1,12 @@
 """Numbers: numba's types are neither Python's nor NumPy's, and each of these kernels depends on one of the rules.
 
 Menu: wide_sums, literal_widens, floor_divisions, shifts_and_masks, narrow_stores, casts, powers, extremes, roots,
-truth_as_number, unsigned_wrap, halves, true_divisions, single_steps.
+truth_as_number, unsigned_hash, true_divisions, single_steps, bit_counts, fused, compound_assignments; and where paths
+meet: joined_by_branch, joined_by_loop, joined_by_choice, joined_results.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import math
+from dataclasses import replace
 
 import numba
 import numpy as np
@@ -190,6 +191,69 @@ def compound_assignments(src, dst):
         dst[i] -= value * 2
 
 
+@cuda.jit
+def joined_by_branch(src, dst):
+    """One path leaves an int64 and the other a float32: from where they meet, the variable is float64."""
+    i = cuda.grid(1)
+    if i < src.size:
+        value = 1
+        if src[i] > 0:
+            value = src[i] * np.float32(1.1)
+        dst[i] = value * value
+
+
+@cuda.jit
+def joined_by_loop(src, dst):
+    """A float64 from a later turn makes the variable float64 in the first."""
+    i = cuda.grid(1)
+    if i < src.size:
+        acc = np.float32(0.1)
+        for k in range(4):
+            acc = acc * src[i]
+            if k == 2:
+                acc = acc * 0.7
+        dst[i] = acc
+
+
+@cuda.jit
+def joined_by_choice(src, dst):
+    """The two sides of a conditional expression meet in one type."""
+    i = cuda.grid(1)
+    if i < src.size:
+        value = src[i] * np.float32(1.1) if src[i] > 0 else 1
+        dst[i] = value * value
+
+
+@cuda.jit(device=True)
+def raised(value):
+    if value > 0:
+        return value * np.float32(1.1)
+    return 1
+
+
+@cuda.jit
+def joined_results(src, dst):
+    """The results of a device function meet in one type."""
+    i = cuda.grid(1)
+    if i < src.size:
+        value = raised(src[i])
+        dst[i] = value * value
+
+
+def joined_square(src):
+    value = np.where(src > 0, (src * np.float32(1.1)).astype(np.float64), 1.0)
+    return value * value
+
+
+def joined_product(src):
+    acc = np.full(N, np.float32(0.1)).astype(np.float64)
+    for k in range(4):
+        acc = acc * src
+        if k == 2:
+            acc = acc * 0.7
+    return acc
+
+
 def per_element(kernel, dtype, out_dtype, out_shape, reference, simulator="", rtol=0.0):
     return Case(
         kernel,
@@ -365,4 +429,16 @@ CASES = [
         lambda a, b, c, dst: {3: a * b + c + np.where(a > b, a, c)},
     ),
     per_element(compound_assignments, np.int32, np.int64, (), assigned),
+    *(
+        replace(
+            per_element(kernel, np.float32, np.float64, (), reference, SINGLE_ROUNDS),
+            oracle="a thread that runs alone does not see the types of the paths it leaves out",
+        )
+        for kernel, reference in (
+            (joined_by_branch, joined_square),
+            (joined_by_loop, joined_product),
+            (joined_by_choice, joined_square),
+            (joined_results, joined_square),
+        )
+    ),
 ]

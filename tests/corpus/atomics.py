@@ -2,7 +2,6 @@
 
 Menu: sums_and_extremes, bitwise, claim_slots, lock_free_maximum, wrapping_counters, compaction.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda

@@ -3,7 +3,6 @@
 Menu: strided_of (stride in elements of any type), few_words, tile_walks_of, xor_walks_of, rotated_walks, partial_warps,
 column_store, paired_lanes, half_unit_swizzle_of.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda

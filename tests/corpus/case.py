@@ -50,7 +50,8 @@ class Case:
     `arguments(fill)` builds fresh arguments; `reference(*arguments)` gives the expected arrays by argument position,
     from arguments it may change. `rtol` is 0 where every step is exact in any order. `simulator` is empty, or the
     reason why numba's simulator cannot run the kernel as a GPU would. `order_decides` is empty, or the reason why the
-    counts depend on the order in which threads run, so that they are not compared.
+    counts depend on the order in which threads run, so that they are not compared. `oracle` is empty, or the reason why
+    the per-thread oracle cannot run the kernel.
     """
 
     kernel: Any
@@ -62,6 +63,7 @@ class Case:
     dynamic_shared_bytes: int = 0
     simulator: str = ""
     order_decides: str = ""
+    oracle: str = ""
     rtol: float = 0.0
     predictions: tuple[Prediction, ...] = field(default=())
 

@@ -3,7 +3,6 @@
 Menu: branches, nested_branches, early_returns, collatz, skips_and_stops, first_match, triangle, loops_in_loops,
 endless_until, short_circuits, conditional_chain, barrier_in_loop, countdown, swapped_in_loop, uniform_choice, flags.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda

@@ -3,7 +3,6 @@
 Menu: copy, scale, strided_copy, offset_copy, reversed_copy, broadcast_copy, permuted_copy, grid_stride_copy,
 row_walk, column_walk, scale_view, channel_walks, gather_rows, negative_indices, copy_3d, slice_copy.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda

@@ -2,7 +2,6 @@
 
 Menu: butterfly_split, butterfly_pairs_of, bit_reversal_of.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda

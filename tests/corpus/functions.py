@@ -3,7 +3,6 @@
 Menu: smooth (nested device functions), polar (several results), classify (early returns), table_lookup, polynomial_of,
 sorted_triples, edit_distance (private arrays), neighbour_offsets, shared_helper, gathered_fields.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import math
 

@@ -2,7 +2,6 @@
 
 Menu: histogram_global, histogram_shared, histogram_bytes.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda

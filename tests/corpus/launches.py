@@ -2,7 +2,6 @@
 
 Menu: identities, block_orders, dynamic_halves, grid_barrier, column_blocks, warp_numbers.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda, float32, int32

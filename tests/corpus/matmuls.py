@@ -3,7 +3,6 @@
 Menu: matmul_naive, matmul_exchanged, matmul_tiled_of (tile side and pitch), matmul_column_of, matmul_ragged,
 matmul_registers_of (4x4 per thread), split_columns_of.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda

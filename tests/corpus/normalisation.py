@@ -2,7 +2,6 @@
 
 Menu: layer_norm_of (lane = row, any pitch), layer_norm_columns, gelu.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import math
 

@@ -2,7 +2,6 @@
 
 Menu: sum_fields, sum_columns, scale_field, move_points.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda

@@ -2,7 +2,6 @@
 
 Menu: sum_interleaved, sum_sequential, sum_with_shuffles, sum_last_warp, sum_rows, dot, largest, sum_over_y_of.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda

@@ -2,7 +2,6 @@
 
 Menu: scan_doubling, scan_tree_of (plain or padded), scan_warp.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda

@@ -2,7 +2,6 @@
 
 Menu: moving_average, heat_2d, heat_tiled, laplace_3d, life.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda

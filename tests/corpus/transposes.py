@@ -3,7 +3,6 @@
 Menu: transpose_naive, transpose_tiled_of (any pitch, any element type), transpose_swizzled, transpose_rotated,
 transpose_ragged (any size), transpose_square_of (16x16 threads), transpose_square_swizzled.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda

@@ -2,7 +2,6 @@
 
 Menu: butterfly_sum, broadcast_lane, neighbour_exchange, votes, ballot_rank, half_warp, matches, counting_barriers.
 """
-# mypy: allow-untyped-defs, disable-error-code="attr-defined"
 
 import numpy as np
 from numba import cuda

@@ -41,15 +41,16 @@ class Number:
     __add__, __radd__ = _binary(operator.add), _binary(operator.add, swapped=True)
     __sub__, __rsub__ = _binary(operator.sub), _binary(operator.sub, swapped=True)
     __mul__, __rmul__ = _binary(operator.mul), _binary(operator.mul, swapped=True)
-    __truediv__, __floordiv__, __mod__ = map(_binary, (operator.truediv, operator.floordiv, operator.mod))
-    __lshift__, __rshift__ = map(_binary, (operator.lshift, operator.rshift))
-    __and__, __or__, __xor__ = map(_binary, (operator.and_, operator.or_, operator.xor))
+    __truediv__, __floordiv__ = _binary(operator.truediv), _binary(operator.floordiv)
+    __mod__ = _binary(operator.mod)
+    __lshift__, __rshift__ = _binary(operator.lshift), _binary(operator.rshift)
+    __and__, __or__, __xor__ = _binary(operator.and_), _binary(operator.or_), _binary(operator.xor)
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
-    __lt__, __le__, __gt__, __ge__ = map(_binary, (operator.lt, operator.le, operator.gt, operator.ge))
+    __lt__, __le__ = _binary(operator.lt), _binary(operator.le)
+    __gt__, __ge__ = _binary(operator.gt), _binary(operator.ge)
     __eq__, __ne__ = _binary(operator.eq), _binary(operator.ne)  # type: ignore[assignment]
-    __neg__, __pos__, __invert__, __abs__ = map(
-        _unary, (operator.neg, operator.pos, operator.invert, operator.abs)
-    )
+    __neg__, __pos__ = _unary(operator.neg), _unary(operator.pos)
+    __invert__, __abs__ = _unary(operator.invert), _unary(operator.abs)
 
     def __pow__(self, exponent: Operand) -> Number:
         if not isinstance(exponent, Number) or exponent.value.dtype.kind != "i" or exponent.value < 0:
