@@ -6,7 +6,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 LAB_INSTALLED := $(VENV)/installed-lab
-GPU_INSTALLED := $(VENV)/installed-gpu
 
 # --dist loadscope keeps the cells of a notebook on one worker, in order.
 PYTEST := $(BIN)/python -m pytest
@@ -16,7 +15,7 @@ NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-sanitize-w
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv book test lint lab bench gpu notebooks clean
+.PHONY: help venv book test lint lab bench gpu sass notebooks clean
 
 help:
 	@echo "make book       build the course into _build/html and say where to open it"
@@ -25,6 +24,7 @@ help:
 	@echo "make notebooks  run every notebook again and write its normal form"
 	@echo "make bench      print the speed of the model"
 	@echo "make gpu        on a machine with an NVIDIA GPU: tests marked gpu, and nbval"
+	@echo "make sass       add NVIDIA's compiler, so that make test also checks what kernels become"
 	@echo "make venv       only create .venv and install"
 	@echo "make clean      remove .venv, _build and caches"
 
@@ -62,13 +62,12 @@ $(LAB_INSTALLED): $(INSTALLED)
 bench: $(INSTALLED)
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
 
-gpu: $(GPU_INSTALLED)
+gpu: $(INSTALLED)
 	$(PYTEST) -m gpu tests
 	$(PYTEST) $(NBVAL) book labs
 
-$(GPU_INSTALLED): $(INSTALLED)
-	$(BIN)/pip install --quiet --editable '.[gpu]'
-	@touch $@
+sass: $(INSTALLED)
+	$(BIN)/pip install --quiet --editable '.[sass]'
 
 notebooks: $(INSTALLED)
 	$(BIN)/python -m tools.notebooks
