@@ -46,6 +46,7 @@ def pick(array, place):
     return array[place % array.size]
 
 """
+LARGE = (2**31 - 1, 10**12 + 7, -(2**40) - 3, 2**62 + 1)  # numbers that show a type that is too narrow
 SLOTS = 4
 ACCUMULATORS = 8
 BLOCKS = ((32,), (33,), (64,), (8, 4), (16, 3), (4, 3, 2), (5, 7), (7,), (40,))
@@ -504,6 +505,7 @@ class _Writer:
         atoms: list[Callable[[], str]] = [
             lambda: rng.choice(self.ints),
             lambda: str(rng.randrange(-9, 40)),
+            lambda: str(rng.randrange(-9, 40) if self.plain or rng.random() < 0.7 else rng.choice(LARGE)),
             lambda: rng.choice(self.loop_variables or self.ints),
         ]
         if self.memory:

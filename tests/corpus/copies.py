@@ -190,12 +190,12 @@ def _width(dtype, sectors):
 
 
 def _walk(kernel, block, sectors, id_=""):
-    grid = (64 // block[0], 64 // block[1])
+    grid = (32 // block[0], 32 // block[1])
     return Case(
         kernel,
         grid,
         block,
-        lambda fill: (fill((64, 64), np.float32), poisoned((64, 64), np.float32)),
+        lambda fill: (fill((32, 32), np.float32), poisoned((32, 32), np.float32)),
         copied,
         f"{block[0]} by {block[1]} threads",
         simulator="" if block == (32, 8) else "the same kernel as with 32 by 8 threads",
