@@ -135,6 +135,8 @@ def _source_array(rng: np.random.Generator, dtype: type, shape: tuple[int, ...])
     """Random values, as a plain array or as a view with strides, an offset or another order of its axes."""
     wide = tuple(2 * n + 3 for n in shape)
     whole = rng.integers(0 if np.dtype(dtype).kind == "u" else -100, 100, wide)
+    if dtype is np.int64:
+        whole[whole % 3 == 0] *= 10**9 + 7  # beyond int32, so that a type that is too narrow shows
     array: np.ndarray = (whole / 8).astype(dtype) if np.dtype(dtype).kind == "f" else whole.astype(dtype)
     match rng.integers(4):
         case 0:
