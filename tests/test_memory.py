@@ -34,9 +34,8 @@ ASYNC_COPIES = counter_table("h200", "async_copies")
 
 
 @pytest.fixture(params=[arrays, compiled], ids=["arrays", "compiled"])
-def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Send every bulk call to one of the two implementations, whatever the size of the batch."""
-    monkeypatch.setattr(bulk, "_implementation", lambda n_rows: request.param)
+def counters(request: pytest.FixtureRequest) -> ModuleType:
+    """Each of the two modules that count in bulk; the public functions choose by the size of the batch."""
     module: ModuleType = request.param
     return module
 
@@ -52,10 +51,9 @@ MODELLED_TABLES = [table for table in (*SHARED_TABLES, *ATOMIC_TABLES) if is_mod
 
 
 @pytest.mark.parametrize("table", MODELLED_TABLES, ids=lambda table: table.instruction)
-def test_bulk_equals_every_recorded_wavefront_and_conflict(
-    table: GoldenTable, implementation: ModuleType
-) -> None:
-    wavefronts, ideal = shared_wavefronts(table.instruction, table.addresses, table.active)
+def test_bulk_equals_every_recorded_wavefront_and_conflict(table: GoldenTable, counters: ModuleType) -> None:
+    spec = INSTRUCTIONS[table.instruction]
+    wavefronts, ideal = counters.shared_wavefronts(spec, table.addresses, table.active)
     np.testing.assert_array_equal(wavefronts, table.counters["wavefronts"])
     np.testing.assert_array_equal(wavefronts - ideal, table.counters["conflicts"])
 
@@ -69,8 +67,8 @@ def test_explained_cost_equals_every_recorded_wavefront_and_conflict(table: Gold
 
 
 @pytest.mark.parametrize("table", GLOBAL_TABLES, ids=lambda table: table.instruction)
-def test_every_recorded_request_and_sector(table: GoldenTable, implementation: ModuleType) -> None:
-    requests, sectors = global_sectors(table.instruction, table.addresses, table.active)
+def test_every_recorded_request_and_sector(table: GoldenTable, counters: ModuleType) -> None:
+    requests, sectors = counters.global_sectors(table.addresses, table.active)
     np.testing.assert_array_equal(requests, table.counters["requests"])
     np.testing.assert_array_equal(sectors, table.counters["sectors"])
     for row, mask in enumerate(table.masks):
@@ -166,9 +164,10 @@ def test_shared_implementations_agree_with_the_oracle(access: WarpAccess) -> Non
     expected = oracle_wavefronts(access)
     cost = shared_cost(access)
     assert (cost.wavefronts, cost.ideal) == expected
+    spec = INSTRUCTIONS[access.instruction]
     for module in (arrays, compiled):
-        counted = _counted_by(module, shared_wavefronts, access)
-        assert counted == expected, module.__name__
+        counted = module.shared_wavefronts(spec, access.byte_addresses[None, :], access.active[None, :])
+        assert _only_row(counted) == expected, module.__name__
 
 
 @given(access=warp_accesses(MODELLED_GLOBAL))
@@ -179,17 +178,13 @@ def test_global_implementations_agree_with_the_set_of_sectors(access: WarpAccess
     assert (cost.requests, cost.sectors) == expected
     assert cost.lines == len({access.addresses[lane] // 128 for lane in access.lanes})
     for module in (arrays, compiled):
-        assert _counted_by(module, global_sectors, access) == expected, module.__name__
+        counted = module.global_sectors(access.byte_addresses[None, :], access.active[None, :])
+        assert _only_row(counted) == expected, module.__name__
 
 
-def _counted_by(module: ModuleType, count: Callable, access: WarpAccess) -> tuple[int, int]:
-    chosen = bulk._implementation
-    bulk._implementation = lambda n_rows: module
-    try:
-        first, second = count(access.instruction, access.byte_addresses[None, :], access.active[None, :])
-    finally:
-        bulk._implementation = chosen
-    return int(first[0]), int(second[0])
+def _only_row(counted: tuple[np.ndarray, np.ndarray]) -> tuple[int, int]:
+    first, second = counted
+    return first.item(), second.item()
 
 
 def test_large_batches_equal_small_ones() -> None:
@@ -263,10 +258,13 @@ def test_no_active_lane_costs_nothing() -> None:
     assert global_cost(WarpAccess("st.global.b32", (0,) * 32, 0)).requests == 0
 
 
-def test_no_access_at_all_gives_empty_counts(implementation: ModuleType) -> None:
+def test_no_access_at_all_gives_empty_counts(counters: ModuleType) -> None:
+    nothing = np.zeros((0, 32), int)
     for count in (
-        *shared_wavefronts("ld.shared.b32", np.zeros((0, 32), int)),
-        *global_sectors("ld.global.b32", np.zeros((0, 32), int)),
+        *shared_wavefronts("ld.shared.b32", nothing),
+        *counters.shared_wavefronts(INSTRUCTIONS["ld.shared.b32"], nothing),
+        *global_sectors("ld.global.b32", nothing),
+        *counters.global_sectors(nothing),
     ):
         assert count.shape == (0,)
 
@@ -302,10 +300,13 @@ WORKED = {
 
 
 @pytest.mark.parametrize("case", WORKED)
-def test_worked_case(case: str, implementation: ModuleType) -> None:
+def test_worked_case(case: str, counters: ModuleType) -> None:
     name, addresses, wavefronts, ideal = WORKED[case]
-    counted = shared_wavefronts(name, addresses[None, :])
-    assert (int(counted[0][0]), int(counted[1][0])) == (wavefronts, ideal)
+    assert _only_row(shared_wavefronts(name, addresses[None, :])) == (wavefronts, ideal)
+    assert _only_row(counters.shared_wavefronts(INSTRUCTIONS[name], addresses[None, :])) == (
+        wavefronts,
+        ideal,
+    )
     cost = shared_cost(WarpAccess(name, tuple(addresses.tolist())))
     assert (cost.wavefronts, cost.ideal) == (wavefronts, ideal)
 
@@ -325,9 +326,9 @@ def test_worked_case(case: str, implementation: ModuleType) -> None:
         ("ld.global.b32", 0 * LANES, 1),
     ],
 )
-def test_worked_sectors(name: str, addresses: np.ndarray, sectors: int, implementation: ModuleType) -> None:
-    requests, counted = global_sectors(name, addresses[None, :])
-    assert (int(requests[0]), int(counted[0])) == (1, sectors)
+def test_worked_sectors(name: str, addresses: np.ndarray, sectors: int, counters: ModuleType) -> None:
+    assert _only_row(global_sectors(name, addresses[None, :])) == (1, sectors)
+    assert _only_row(counters.global_sectors(addresses[None, :])) == (1, sectors)
 
 
 # --- The sentences.

@@ -1,7 +1,7 @@
 """The memory instructions of a warp: what one lane moves, and how the hardware cuts the warp into groups.
 
-Names follow PTX. The rules and their status ("measured", "documented", "others") are those of the measuring
-campaign on the NVIDIA H200 (sm_90) whose tables lie in `tests/data`.
+Names follow PTX. The rules are those that launches on an NVIDIA H200 (sm_90) showed, whose counters lie in
+`lanewise/recorded`. On which GPUs an instruction exists is said in `lanewise.machine`.
 """
 
 import difflib
@@ -24,7 +24,7 @@ class Instruction:
     stmatrix. `lanes_per_group` consecutive lanes are served together against the banks; a group costs at
     least one wavefront. `fuses` says that neighbouring groups of a load join when lanes share addresses in
     pairs. `merges_equal_words` is False where the hardware serves each lane's word by itself, even the same
-    word twice. `not_modelled` is empty, or the reason why no cost is given.
+    word twice. `status` says how the cost is known; `not_modelled` is empty, or the reason why none is given.
     """
 
     name: str
@@ -41,6 +41,11 @@ class Instruction:
     def words_per_lane(self) -> int:
         """32-bit words that one lane touches; 8- and 16-bit accesses touch one."""
         return max(1, self.bytes_per_lane // WORD_BYTES)
+
+    @property
+    def unit_bytes(self) -> int:
+        """Bytes that one lane takes up in the banks: its words, whole."""
+        return WORD_BYTES * self.words_per_lane
 
     @property
     def lanes_per_group(self) -> int:

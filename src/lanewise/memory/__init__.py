@@ -6,7 +6,7 @@ Two ways to ask, which agree on every access (a test holds them together):
   waits.
 - `shared_wavefronts(...)` and `global_sectors(...)` count many accesses at once, given as arrays.
 
-The rules were measured on an NVIDIA H200; `tests/data` holds the tables and a test replays every row.
+The rules were measured on an NVIDIA H200; `lanewise/recorded` holds the tables and a test replays every row.
 """
 
 from lanewise.memory.bulk import global_sectors, is_contiguous, shared_wavefronts

@@ -7,6 +7,7 @@ on 32 banks.
 
 import numpy as np
 
+from lanewise.instructions import Instruction
 from lanewise.machine import BANKS, SECTOR_BYTES, WORD_BYTES
 
 _CHUNK_ROWS = 16_384  # bounds the temporary arrays to a few megabytes
@@ -14,34 +15,27 @@ _INACTIVE = -1  # sorts below every unit and every sector
 
 
 def shared_wavefronts(
-    addresses: np.ndarray,
-    mask: np.ndarray | None,
-    n_lanes: int,
-    lanes_per_group: int,
-    unit_bytes: int,
-    fuses: bool,
-    merges: bool,
+    spec: Instruction, addresses: np.ndarray, mask: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """See `lanewise.memory.shared_wavefronts`; `addresses` is `(n, 32)` int64, `mask` `(n, 32)` bool or
-    None."""
+    """What `lanewise.memory.shared_wavefronts` returns, of checked `(n, 32)` int64 and bool."""
     wavefronts = np.zeros(len(addresses), np.int64)
     ideal = np.zeros(len(addresses), np.int64)
-    n_banks = BANKS * WORD_BYTES // unit_bytes
+    n_lanes = spec.address_lanes
     for start in range(0, len(addresses), _CHUNK_ROWS):
         chunk = slice(start, start + _CHUNK_ROWS)
         active = None if mask is None else mask[chunk, :n_lanes]
-        units = _visible(addresses[chunk, :n_lanes] // unit_bytes, active)
-        fused = _lanes_pair_up(units) if fuses else np.zeros(len(units), bool)
-        for joined, lanes in ((False, lanes_per_group), (True, 2 * lanes_per_group)):
+        units = _visible(addresses[chunk, :n_lanes] // spec.unit_bytes, active)
+        fused = _lanes_pair_up(units) if spec.fuses else np.zeros(len(units), bool)
+        for joined, lanes in ((False, spec.lanes_per_group), (True, 2 * spec.lanes_per_group)):
             rows = np.flatnonzero(fused == joined)
             groups = units[rows].reshape(len(rows), n_lanes // lanes, lanes)
-            wavefronts[start + rows] = _most_units_in_a_bank(groups, n_banks, merges).sum(axis=1)
+            wavefronts[start + rows] = _most_units_in_a_bank(spec, groups).sum(axis=1)
             ideal[start + rows] = (groups != _INACTIVE).any(axis=2).sum(axis=1)
     return wavefronts, ideal
 
 
-def global_sectors(addresses: np.ndarray, mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """See `lanewise.memory.global_sectors`; `addresses` is `(n, 32)` int64, `mask` `(n, 32)` bool or None."""
+def global_sectors(addresses: np.ndarray, mask: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """What `lanewise.memory.global_sectors` returns, of checked `(n, 32)` int64 and bool."""
     sectors = _visible(addresses // SECTOR_BYTES, mask)
     requests = (sectors != _INACTIVE).any(axis=1).astype(np.int64)
     return requests, _first_of_its_kind(np.sort(sectors, axis=1)).sum(axis=1)
@@ -61,11 +55,12 @@ def _lanes_pair_up(units: np.ndarray) -> np.ndarray:
     return agree(1) | agree(2)
 
 
-def _most_units_in_a_bank(groups: np.ndarray, n_banks: int, merges: bool) -> np.ndarray:
+def _most_units_in_a_bank(spec: Instruction, groups: np.ndarray) -> np.ndarray:
     """The wavefronts of each group, `(rows, groups)`: units in its fullest bank, equal units once if they
     merge."""
     n_rows, n_groups, _ = groups.shape
-    if merges:
+    n_banks = BANKS * WORD_BYTES // spec.unit_bytes
+    if spec.merges_equal_words:
         groups = np.sort(groups, axis=2)
         counted = _first_of_its_kind(groups)
     else:

@@ -13,7 +13,7 @@ import numpy as np
 from lanewise.access import misaligned_message
 from lanewise.errors import InvalidAccess, Misaligned, NotModelled
 from lanewise.instructions import Instruction, instruction
-from lanewise.machine import WARP_LANES, WORD_BYTES
+from lanewise.machine import WARP_LANES
 from lanewise.memory import arrays
 
 # Loading numba and its compiled code takes about a second; fewer rows than this are done sooner without it.
@@ -44,15 +44,7 @@ def shared_wavefronts(
     addresses, mask = _checked(spec, byte_addresses, active)
     if source_addresses is not None:
         _require_contiguous_source(spec, source_addresses, mask)
-    return _implementation(len(addresses)).shared_wavefronts(
-        addresses,
-        mask,
-        n_lanes=spec.address_lanes,
-        lanes_per_group=spec.lanes_per_group,
-        unit_bytes=max(WORD_BYTES, spec.bytes_per_lane),
-        fuses=spec.fuses,
-        merges=spec.merges_equal_words,
-    )
+    return _implementation(len(addresses)).shared_wavefronts(spec, addresses, mask)
 
 
 def global_sectors(

@@ -7,33 +7,26 @@ Imported only when a large batch arrives, so that `import lanewise` needs no num
 import numba
 import numpy as np
 
+from lanewise.instructions import Instruction
 from lanewise.machine import BANKS, SECTOR_BYTES, WARP_LANES, WORD_BYTES
 
 _ROWS_PER_TASK = 1024
 
 
 def shared_wavefronts(
-    addresses: np.ndarray,
-    mask: np.ndarray | None,
-    n_lanes: int,
-    lanes_per_group: int,
-    unit_bytes: int,
-    fuses: bool,
-    merges: bool,
+    spec: Instruction, addresses: np.ndarray, mask: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """See `lanewise.memory.shared_wavefronts`; `addresses` is `(n, 32)` int64, `mask` `(n, 32)` bool or
-    None."""
+    """What `lanewise.memory.shared_wavefronts` returns, of checked `(n, 32)` int64 and bool."""
     wavefronts = np.zeros(len(addresses), np.int64)
     ideal = np.zeros(len(addresses), np.int64)
-    unit_shift = unit_bytes.bit_length() - 1
-    _all_wavefronts(
-        addresses, *_mask_or_all(mask), n_lanes, lanes_per_group, unit_shift, fuses, merges, wavefronts, ideal
-    )
+    unit_shift = spec.unit_bytes.bit_length() - 1
+    rule = (spec.address_lanes, spec.lanes_per_group, unit_shift, spec.fuses, spec.merges_equal_words)
+    _all_wavefronts(addresses, *_mask_or_all(mask), *rule, wavefronts, ideal)
     return wavefronts, ideal
 
 
-def global_sectors(addresses: np.ndarray, mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """See `lanewise.memory.global_sectors`; `addresses` is `(n, 32)` int64, `mask` `(n, 32)` bool or None."""
+def global_sectors(addresses: np.ndarray, mask: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """What `lanewise.memory.global_sectors` returns, of checked `(n, 32)` int64 and bool."""
     requests = np.zeros(len(addresses), np.int64)
     sectors = np.zeros(len(addresses), np.int64)
     _all_sectors(addresses, *_mask_or_all(mask), requests, sectors)
@@ -132,9 +125,8 @@ def _all_sectors(addresses, mask, every_lane, requests, sectors):  # type: ignor
                     continue
                 sector = addresses[row, lane] // SECTOR_BYTES
                 known = False
-                for k in range(
-                    n_seen - 1, -1, -1
-                ):  # neighbours in lane order are mostly neighbours in memory
+                # Backwards: neighbours in lane order are mostly neighbours in memory.
+                for k in range(n_seen - 1, -1, -1):
                     if seen[k] == sector:
                         known = True
                         break
