@@ -11,6 +11,10 @@ Global memory:
 
 - `draw_sectors(access)`: the bytes, sectors and lines that an access touches.
 
+Kernels:
+
+- `draw_trace(trace)`: the source of a traced kernel with the cost of every access under its line.
+
 Charts:
 
 - `draw_degree_curve(strides, wavefronts)`: cost against stride, with the gcd law.
@@ -31,6 +35,7 @@ from lanewise.figures.bits import draw_swizzle_bits
 from lanewise.figures.curve import draw_degree_curve, gcd_law
 from lanewise.figures.drawing import Drawing, InvalidDrawing
 from lanewise.figures.grid import draw_address_grid
+from lanewise.figures.listing import draw_trace
 from lanewise.figures.replay import draw_replay
 from lanewise.figures.sectors import draw_sectors
 
@@ -44,5 +49,6 @@ __all__ = [
     "draw_replay",
     "draw_sectors",
     "draw_swizzle_bits",
+    "draw_trace",
     "gcd_law",
 ]
