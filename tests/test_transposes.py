@@ -45,6 +45,7 @@ def eighths(*shape: int) -> np.ndarray:
 def launch(name: str, shape: tuple[int, int], lowering: str = "source") -> Trace:
     """Trace a launch as it was recorded, and check its result."""
     kernel, first = kernel_of(name), eighths(*shape)
+    inputs: tuple[np.ndarray, ...]
     if name == "matmul_tiled":
         inputs, dst = (first, first.T.copy()), poisoned(*shape)
         module: Any = tracer
