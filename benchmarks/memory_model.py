@@ -1,8 +1,8 @@
 """How many warp accesses the memory model counts per second, and how far ahead of plain NumPy that is.
 
 The model is timed as a user calls it, checks of the addresses included; plain NumPy is the sorting of
-`lanewise.memory.arrays`. Both count the same random addresses in the same run: what travels between machines is
-their ratio.
+`lanewise.memory.arrays`. Both count the same random addresses in the same run: what travels between machines
+is their ratio.
 """
 
 import statistics

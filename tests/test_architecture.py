@@ -17,22 +17,24 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "lanewise"
 # The tracer knows no bank, the model knows no kernel, figures run nothing.
 # A name with ? may be imported late only: inside a function, or for type checkers.
 # To allow a new import, first ask whether it runs against that flow; then change the row here.
-ACCESS = "errors text machine instructions access"
-LAYOUT = "errors text indexmap inttuples layouts swizzles tma fragments"
+FOUNDATION = "errors text integers machine"
+ACCESS = f"{FOUNDATION} instructions access"
+LAYOUT = f"{FOUNDATION} indexmap inttuples layouts swizzles tma fragments"
 MAY_IMPORT: dict[str, tuple[str, str]] = {
     "errors": ("", ""),
     "text": ("", ""),
+    "integers": ("errors", ""),
     # One warp instruction as data, and what it costs.
-    "machine": ("errors text", ""),
-    "instructions": ("errors text machine", ""),
-    "access": ("errors text machine instructions", "numpy"),
+    "machine": ("errors text integers", ""),
+    "instructions": (FOUNDATION, ""),
+    "access": (f"{FOUNDATION} instructions", "numpy"),
     "memory": (ACCESS, "numpy numba"),
     # Where the elements of a tile lie.
-    "inttuples": ("errors text", ""),
-    "indexmap": ("errors text", "numpy"),
-    "layouts": ("errors text indexmap inttuples", "numpy"),
-    "swizzles": ("errors text indexmap inttuples layouts", "numpy"),
-    "tma": ("errors text indexmap layouts swizzles", "numpy"),
+    "inttuples": ("errors text integers", ""),
+    "indexmap": ("errors text integers", "numpy"),
+    "layouts": ("errors text integers indexmap inttuples", "numpy"),
+    "swizzles": ("errors text integers indexmap inttuples layouts", "numpy"),
+    "tma": (f"{FOUNDATION} indexmap layouts swizzles", "numpy"),
     "fragments": (f"{ACCESS} indexmap inttuples layouts", "numpy"),
     "search": (f"{ACCESS} memory {LAYOUT}", "numpy"),
     # Kernels, and what they were seen to do.
@@ -40,7 +42,7 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
     "kernels": ("ptx", "numpy numba"),
     "trace": (f"{ACCESS} memory lowering?", "numpy"),
     "lowering": (f"{ACCESS} memory trace", "numpy numba"),
-    "records": ("errors text", ""),
+    "records": ("errors text machine", ""),
     "validation": (f"{ACCESS} memory records", "numpy"),
     "measure": ("errors text machine records kernels", "numpy numba"),
     "counters": ("errors text machine records kernels", "numpy numba"),
@@ -139,7 +141,11 @@ def test_the_table_has_no_cycle_and_names_only_its_own_rows() -> None:
 @pytest.mark.parametrize(
     ("path", "source", "complaint"),
     [
-        ("memory/bulk.py", "from lanewise.trace import Trace", "imports lanewise.trace, which memory may not"),
+        (
+            "memory/bulk.py",
+            "from lanewise.trace import Trace",
+            "imports lanewise.trace, which memory may not",
+        ),
         ("memory/bulk.py", "from ..trace import Trace", "imports lanewise.trace, which memory may not"),
         ("memory/bulk.py", "from .. import trace", "imports lanewise.trace, which memory may not"),
         ("memory/bulk.py", "from lanewise import figures", "imports lanewise.figures, which memory may not"),
@@ -157,8 +163,14 @@ def test_a_wrong_edge_is_named(path: str, source: str, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("memory/bulk.py", "import math, numpy as np\nfrom lanewise.memory.cost import Phase\nfrom . import cost"),
-        ("memory/bulk.py", "from lanewise import access\nfrom .cost import Phase\nfrom ..access import Access"),
+        (
+            "memory/bulk.py",
+            "import math, numpy as np\nfrom lanewise.memory.cost import Phase\nfrom . import cost",
+        ),
+        (
+            "memory/bulk.py",
+            "from lanewise import access\nfrom .cost import Phase\nfrom ..access import Access",
+        ),
         ("__main__.py", "import lanewise\nfrom lanewise import trace"),
         ("trace/run.py", "def f():\n    from lanewise.lowering import as_compiled"),
         ("trace/run.py", "if TYPE_CHECKING:\n    from lanewise.lowering import Comparison"),
@@ -166,6 +178,53 @@ def test_a_wrong_edge_is_named(path: str, source: str, complaint: str) -> None:
 )
 def test_a_right_edge_is_left_alone(path: str, source: str) -> None:
     assert wrong_edges({path: source}) == []
+
+
+def misplaced_errors(files: dict[str, str]) -> list[str]:
+    """Error classes that are not where the rule in src/lanewise/errors.py puts them."""
+    nodes = [
+        (path.removesuffix(".py").split("/")[0], node)
+        for path, source in files.items()
+        for node in ast.walk(ast.parse(source))
+    ]
+    classes = [(module, node) for module, node in nodes if isinstance(node, ast.ClassDef)]
+    home = {"Error": "errors"}
+    while found := {
+        node.name: module
+        for module, node in classes
+        if node.name not in home and {ast.unparse(base) for base in node.bases} & set(home)
+    }:
+        home |= found
+    handled = {
+        id(name)
+        for _, node in nodes
+        if isinstance(node, ast.ExceptHandler) and node.type
+        for name in ast.walk(node.type)
+    }
+    users: dict[str, set[str]] = {error: set() for error in home}
+    for module, node in nodes:
+        if isinstance(node, ast.Name) and node.id in home and id(node) not in handled:
+            users[node.id].add(module)
+    return [
+        f"{error} is defined in {place} and raised in {sorted(users[error])}"
+        for error, place in home.items()
+        if error != "Error"
+        if (len(users[error] - {"errors"}) < 2 if place == "errors" else users[error] - {place})
+    ]
+
+
+def test_an_error_lives_where_it_is_raised_or_in_errors_if_several_modules_raise_it() -> None:
+    files = {path.relative_to(SOURCE).as_posix(): path.read_text() for path in sorted(SOURCE.rglob("*.py"))}
+    assert misplaced_errors(files) == []
+
+
+def test_a_misplaced_error_is_named() -> None:
+    lonely = {"errors.py": "class Error(Exception): ...\nclass Lonely(Error): ...", "a.py": "raise Lonely()"}
+    assert misplaced_errors(lonely) == ["Lonely is defined in errors and raised in ['a']"]
+    shared = {"a/b.py": "class Shared(Error): ...\nraise Shared()", "c.py": "raise Shared()"}
+    assert misplaced_errors(shared) == ["Shared is defined in a and raised in ['a', 'c']"]
+    caught = {"a/b.py": "class Own(Error): ...", "c.py": "try: ...\nexcept Own: ..."}
+    assert misplaced_errors(caught) == []
 
 
 def heavy_modules_after(statement: str) -> list[str]:

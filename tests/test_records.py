@@ -4,8 +4,7 @@ from importlib.resources import files
 
 import pytest
 
-from lanewise.errors import UnknownRecord
-from lanewise.records import counter_table, record
+from lanewise.records import UnknownRecord, counter_table, record
 from lanewise.validation import Agreement, agreement
 
 LANES = range(32)

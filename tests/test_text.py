@@ -1,10 +1,10 @@
-"""Lane lists in words."""
+"""Lists of lanes in words."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.text import count, lanes, spans
+from lanewise.text import count, lanes, series, spans
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,22 @@ from lanewise.text import count, lanes, spans
 )
 def test_spans(numbers: list[int], text: str) -> None:
     assert spans(numbers) == text
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ([], ""),
+        (range(0, 32, 8), "0, 8, .. 24"),
+        ([0, 8, 16], "0, 8, 16"),  # three are as short written out
+        (range(5), "0..4"),
+        ([0, 1, 2, 5], "0..2, 5"),
+        ([9, 3, 6, 0], "0, 3, .. 9"),
+        ([0, 2, 4, 7], "0, 2, 4, 7"),
+    ],
+)
+def test_series(numbers: list[int], text: str) -> None:
+    assert series(numbers) == text
 
 
 @given(st.sets(st.integers(0, 31)))

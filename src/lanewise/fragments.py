@@ -29,10 +29,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lanewise.errors import InvalidLayout, UnknownInstruction
-from lanewise.machine import WARP_LANES
+from lanewise.machine import MATRIX_ROWS, WARP_LANES
 
-MATRIX = 8  # rows and columns of the building block
-ROW_BYTES = 16  # of one row of it: what one address given to ldmatrix stands for
+MATRIX = MATRIX_ROWS  # rows, and columns of 2-byte elements, of the building block
 
 Origin: TypeAlias = tuple[int, int]
 

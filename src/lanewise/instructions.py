@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lanewise.errors import NotModelled, UnknownInstruction
-from lanewise.machine import BANKS, WARP_LANES, WORD_BYTES
+from lanewise.machine import BANKS, CHUNK_BYTES, MATRIX_ROWS, WARP_LANES, WORD_BYTES
 
 Space = Literal["shared", "global"]
 Op = Literal["load", "store", "reduction", "async_copy"]
@@ -91,7 +91,9 @@ def _scalar_and_vector() -> list[Instruction]:
 def _matrix() -> list[Instruction]:
     stems: tuple[tuple[str, Op], ...] = (("ldmatrix", "load"), ("stmatrix", "store"))
     return [
-        Instruction(f"{stem}.x{n}{trans}", "shared", op, 16, _MEASURED, address_lanes=8 * n)
+        Instruction(
+            f"{stem}.x{n}{trans}", "shared", op, CHUNK_BYTES, _MEASURED, address_lanes=MATRIX_ROWS * n
+        )
         for stem, op in stems
         for n in (1, 2, 4)
         for trans in ("", ".trans")

@@ -20,10 +20,14 @@ from importlib.resources.abc import Traversable
 from types import MappingProxyType
 from typing import Any
 
-from lanewise.errors import UnknownRecord
+from lanewise.errors import Error
+from lanewise.machine import FULL_MASK
 
 _HOME = files("lanewise") / "recorded"
-_FULL_MASK = 0xFFFFFFFF
+
+
+class UnknownRecord(Error):
+    """A recorded measurement that is not in the package."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class CounterTable:
         """The launches of one instruction."""
         return tuple(launch for launch in self.launches if launch.instruction == instruction)
 
-    def find(self, instruction: str, byte_offsets: Sequence[int], active_mask: int = _FULL_MASK) -> Launch:
+    def find(self, instruction: str, byte_offsets: Sequence[int], active_mask: int = FULL_MASK) -> Launch:
         """The launch of exactly this access. Raises `UnknownRecord` if it was not among those recorded."""
         wanted = tuple(int(offset) for offset in byte_offsets)
         for launch in self.of(instruction):

@@ -1,6 +1,7 @@
-"""Small helpers that turn lane lists into words."""
+"""Lists of lanes, banks and strides in words, and counts with their nouns."""
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 
 def spans(numbers: Iterable[int]) -> str:
@@ -18,6 +19,15 @@ def _span(first: int, last: int) -> str:
     if first == last:
         return str(first)
     return f"{first}, {last}" if last == first + 1 else f"{first}..{last}"
+
+
+def series(numbers: Iterable[int]) -> str:
+    """Write integers as `spans` does, but even steps as one: `series(range(0, 32, 8))` is `"0, 8, .. 24"`."""
+    members = sorted(numbers)
+    steps = {after - before for before, after in pairwise(members)}
+    if len(members) > 3 and len(steps) == 1 and steps != {1}:
+        return f"{members[0]}, {members[1]}, .. {members[-1]}"
+    return spans(members)
 
 
 def count(n: int, noun: str, plural: str | None = None) -> str:

@@ -22,9 +22,9 @@ import numpy as np
 
 from lanewise.errors import InvalidSwizzle
 from lanewise.layouts import row_major
+from lanewise.machine import CHUNK_BYTES
 from lanewise.swizzles import Swizzle, SwizzledTile, log2
 
-CHUNK_BYTES = 16  # the piece that moves as a whole: what one row of an ldmatrix matrix holds
 ATOM_ROWS = 8  # rows after which the pattern repeats, in every mode
 DESTINATION_ALIGNMENT_BYTES = 128  # of every bulk tensor copy, swizzled or not
 

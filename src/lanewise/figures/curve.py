@@ -14,8 +14,8 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from lanewise.figures import style
 from lanewise.figures.drawing import Drawing, InvalidDrawing
 from lanewise.figures.style import BLUE, CELL, INK, LOST, PAPER, RULE
-from lanewise.figures.words import series
 from lanewise.machine import BANKS
+from lanewise.text import series
 
 FEW_POINTS = 20  # fit a narrow chart
 MOST_LABELS = 40  # points that still carry their value

@@ -15,9 +15,10 @@ from lanewise.figures.drawing import Drawing, InvalidDrawing, Sheet, heading_hei
 from lanewise.figures.shared import require_shared_cost, runs
 from lanewise.figures.style import BODY, CELL, GREY, INK, LOST, MUTED, PAPER, RULE, lane_tone
 from lanewise.figures.tile import CHUNKS, SHOWS, Indices, Label, Place, Tile, tile_of, waiting_pairs
-from lanewise.figures.words import access_in_words, named, series, verdict
+from lanewise.figures.words import access_in_words, named, verdict
 from lanewise.machine import BANKS, WORD_BYTES
 from lanewise.memory import SharedCost
+from lanewise.text import series
 
 LEFT = 2.7  # cells to the left of the first column
 NARROWEST, NARROWEST_HEADED = 11.5, 17.0  # cells that the key and a heading need

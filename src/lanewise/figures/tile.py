@@ -11,15 +11,14 @@ import numpy as np
 
 from lanewise.figures.drawing import InvalidDrawing
 from lanewise.instructions import instruction
-from lanewise.machine import BANKS, LINE_BYTES, WORD_BYTES
+from lanewise.machine import BANK_ROW_BYTES, BANKS, CHUNK_BYTES, WORD_BYTES
 from lanewise.memory import SharedCost
 
 Label = Literal["bank", "word", "index", "chunk"]
 Indices: TypeAlias = "int | Sequence[int]"
 Place: TypeAlias = Callable[[Any, Any], Any]
 
-CHUNK_BYTES = 16  # what a 128-bit access or a row of ldmatrix takes: 4 banks
-CHUNKS = LINE_BYTES // CHUNK_BYTES
+CHUNKS = BANK_ROW_BYTES // CHUNK_BYTES
 SHOWS: dict[Label, str] = {
     "bank": "bank",
     "word": "32-bit word",

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from lanewise.access import WarpAccess
 from lanewise.instructions import instruction
-from lanewise.machine import BANKS
+from lanewise.machine import BANKS, MATRIX_ROWS
 from lanewise.memory import Phase, SharedCost
-from lanewise.text import count, spans
+from lanewise.text import count, series
 
 # Longer lists of lanes or banks are replaced by their number.
 LONGEST_LIST = 36
 MOST_LINES = 6  # lanes that a cell lists one by one
 
 _VERBS = {"load": "read", "store": "write", "reduction": "update", "async_copy": "fill"}
-
-
-def series(numbers: Iterable[int]) -> str:
-    """Write integers briefly, even steps included.
-
-    >>> series([0, 1, 2, 5]), series(range(0, 32, 8))
-    ('0..2, 5', '0, 8, .. 24')
-    """
-    members = sorted(numbers)
-    steps = {after - before for before, after in pairwise(members)}
-    if len(members) > 3 and len(steps) == 1 and steps != {1}:
-        return f"{members[0]}, {members[1]}, .. {members[-1]}"
-    return spans(members)
 
 
 def named(noun: str, numbers: Sequence[int]) -> str:
@@ -87,7 +74,7 @@ def group_in_words(cost: SharedCost, index: int) -> str:
     """Name lanes that are served together: a matrix of ldmatrix, two groups fused, or a plain group."""
     lanes = named("lane", cost.phases[index].lanes)
     if instruction(cost.access.instruction).is_matrix:
-        return f"matrix {cost.phases[index].lanes[0] // 8}: rows at the addresses of {lanes}"
+        return f"matrix {cost.phases[index].lanes[0] // MATRIX_ROWS}: rows at the addresses of {lanes}"
     return f"{lanes}, two groups fused" if cost.fused else lanes
 
 

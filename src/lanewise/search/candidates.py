@@ -11,11 +11,10 @@ from lanewise import memory
 from lanewise.errors import InvalidLayout
 from lanewise.indexmap import IndexMap
 from lanewise.layouts import padded, row_major
-from lanewise.machine import BANKS, WORD_BYTES
+from lanewise.machine import BANK_ROW_BYTES
 from lanewise.search.accesses import TileAccess, TileShape
 from lanewise.swizzles import RotationTile, Swizzle, XorTile
 
-BANK_ROW_BYTES = BANKS * WORD_BYTES  # 128: pitches that differ by a multiple of it use the same banks
 KINDS = ("plain", "pad", "swizzle", "xor", "rotation", "given")  # in rising order of index arithmetic
 
 
