@@ -2,10 +2,11 @@
 
 from hypothesis import strategies as st
 
-from lanewise.access import FULL_MASK, WarpAccess
+from lanewise.access import WarpAccess
 from lanewise.instructions import instruction
 from lanewise.inttuples import IntTuple, leaves, nested_like
 from lanewise.layouts import Layout
+from lanewise.machine import FULL_MASK
 from lanewise.swizzles import Swizzle
 
 

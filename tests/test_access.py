@@ -84,6 +84,33 @@ def test_text(access: WarpAccess, text: str) -> None:
     assert str(access) == text
 
 
+def test_addresses_are_exact_where_64_bits_would_wrap_around() -> None:
+    """Row 2**40 of a pitch of 2**24 elements lies at byte 2**66, not at byte 0."""
+    with pytest.raises(
+        InvalidAccess, match="lane 0 has byte address 73786976294838206464; it exceeds 63 bits"
+    ):
+        WarpAccess.from_tile("ld.shared.b32", 2**40, 0, pitch=2**24)
+    far = WarpAccess.from_tile("ld.global.b32", 2**30, LANES, pitch=2**30)
+    assert far.addresses[31] == 4 * (2**60 + 31)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int64, np.uint64])
+def test_numpy_integers_are_integers(kind: type) -> None:
+    one_by_one = WarpAccess.from_tile("ld.shared.b32", LANES, 5, 33, 4, 64, 0xFF)
+    assert (
+        WarpAccess.from_tile(
+            "ld.shared.b32",
+            np.arange(32, dtype=kind),
+            kind(5),
+            kind(33),
+            kind(4),
+            kind(64),
+            np.uint32(0xFF),  # type: ignore[arg-type]
+        )
+        == one_by_one
+    )
+
+
 @pytest.mark.parametrize(
     ("error", "call", "message"),
     [
@@ -96,10 +123,22 @@ def test_text(access: WarpAccess, text: str) -> None:
         (Misaligned, lambda: WarpAccess("ld.shared.b128", (4264,) + (0,) * 31), "byte address 4264, 8 past a multiple of 16"),
         (Misaligned, lambda: WarpAccess.from_tile("ld.shared.b128", LANES, 0, pitch=33), "lane 1 has byte address 132, 4 past a multiple of 16"),
         (UnknownInstruction, lambda: WarpAccess("ld.shared.f32", (0,) * 32), r"'ld\.shared\.f32'.*Did you mean ld\.shared\.b32"),
-        (InvalidAccess, lambda: WarpAccess.from_tile("ld.shared.b32", LANES, 0, pitch=0), "pitch: got 0 elements"),
-        (InvalidAccess, lambda: WarpAccess.from_tile("ld.shared.b32", LANES, 0, 33, element_bytes=0), "element_bytes: got 0"),
+        (InvalidAccess, lambda: WarpAccess.from_tile("ld.shared.b32", LANES, 0, pitch=0), r"pitch: got 0; give a whole number of 1 or more\. Use the tile's row length"),
+        (InvalidAccess, lambda: WarpAccess.from_tile("ld.shared.b32", LANES, 0, 33, element_bytes=0), "element_bytes: got 0; give a whole number of 1 or more"),
         (InvalidAccess, lambda: WarpAccess.from_tile("ld.shared.b32", [1, 2], 0, pitch=33), r"row: got shape \(2,\)"),
         (InvalidAccess, lambda: WarpAccess.from_formula("ld.shared.b32", lambda lane: lane / 2), "Use // not /"),
+        (InvalidAccess, lambda: WarpAccess("ld.shared.b32", ([1], [2, 3], *[0] * 30)), "rows of different lengths"),  # type: ignore[arg-type]
+        (InvalidAccess, lambda: WarpAccess("ld.shared.b32", (2**63,) * 32), r"lane 0 has byte address 9223372036854775808; it exceeds 63 bits\. Subtract a base"),
+        (InvalidAccess, lambda: WarpAccess("ld.shared.b32", (2**70,) * 32), "it exceeds 63 bits"),
+        (InvalidAccess, lambda: WarpAccess("ld.shared.b32", (None,) * 32), "object values; addresses and indices are integers"),  # type: ignore[arg-type]
+        (UnknownInstruction, lambda: WarpAccess(np.zeros(0), (0,) * 32), "is not an instruction of the model"),  # type: ignore[arg-type]
+        (InvalidAccess, lambda: WarpAccess.from_layout("ld.shared.b32", None, LANES, 0), r"layout: got None; give a function \(row, col\) -> element index"),  # type: ignore[arg-type]
+        (InvalidAccess, lambda: WarpAccess.from_layout("ld.shared.b32", lambda row, col: row[:3], LANES, 0), r"layout: got shape \(3,\)"),
+        (InvalidAccess, lambda: WarpAccess.from_layout("ld.shared.b32", lambda row, col: row / 2, LANES, 0), "layout: got float64 values"),
+        (InvalidAccess, lambda: WarpAccess.from_tile("ld.shared.b32", LANES, 0, "33"), "pitch: got '33'; give a whole number of 1 or more"),  # type: ignore[arg-type]
+        (InvalidAccess, lambda: WarpAccess.from_tile("ld.shared.b32", LANES, 0, True), "pitch: got True"),
+        (InvalidAccess, lambda: WarpAccess.from_tile("ld.shared.b32", LANES, 0, 33, element_bytes=4.0), "element_bytes: got 4.0"),  # type: ignore[arg-type]
+        (InvalidAccess, lambda: WarpAccess.from_tile("ld.shared.b32", LANES, 0, 33, base_address=-4), "base_address: got -4; give a whole number of 0 or more"),
     ],
 )  # fmt: skip
 def test_bad_input(error: type[Error], call: Callable, message: str) -> None:

@@ -48,6 +48,13 @@ def test_every_entry_says_what_is_known_of_it() -> None:
         assert bool(entry.not_modelled) == (entry.status == "unknown"), entry.name
 
 
+def test_an_unknown_space_is_refused() -> None:
+    with pytest.raises(
+        UnknownInstruction, match=r"'local' is not a memory space of the model\. Use shared or global"
+    ):
+        instruction("ld.shared.b32", space="local")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", ["", "LD.SHARED.B32", "ldmatrix.x3", "ld.shared.b256", None, 32])
 def test_unknown_names_are_refused_with_near_ones(name: object) -> None:
     with pytest.raises(UnknownInstruction, match="Did you mean"):

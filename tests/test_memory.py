@@ -396,6 +396,15 @@ def test_sentence_of_an_idle_instruction() -> None:
         (InvalidAccess, lambda: shared_wavefronts("ld.shared.b32", 4 * LANES[None, :], np.ones((1, 32))), "dtype float64; it must be bool"),
         (InvalidAccess, lambda: shared_wavefronts("ld.shared.b32", 4 * LANES[None, :], np.ones((2, 32), bool)), r"shape \(2, 32\)"),
         (InvalidAccess, lambda: shared_wavefronts("ldmatrix.x2", 16 * LANES[None, :], LANES[None, :] != 9), "row 0, lane 9 is inactive"),
+        (InvalidAccess, lambda: shared_wavefronts("ld.shared.b32", [[0] * 32, [0] * 31]), "byte_addresses: got rows of different lengths"),  # type: ignore[arg-type]
+        (InvalidAccess, lambda: shared_wavefronts("cp.async.ca.4", 4 * LANES[None, :], source_addresses=4 * LANES[None, :][[0, 0]]), r"source_addresses of shape \(2, 32\) for byte_addresses of shape \(1, 32\)"),
+        (Misaligned, lambda: shared_wavefronts("cp.async.ca.4", 4 * LANES[None, :], source_addresses=1 + 4 * LANES[None, :]), "source of row 0, lane 0 has byte address 1, 1 past a multiple of 4"),
+        (InvalidAccess, lambda: is_contiguous(4.0 * LANES[None, :], 4), "is_contiguous: got byte_addresses of dtype float64"),
+        (InvalidAccess, lambda: is_contiguous(np.zeros((2, 2, 32), int), 4), r"shape \(2, 2, 32\)"),
+        (InvalidAccess, lambda: is_contiguous(4 * LANES[None, :], 0), "bytes_per_lane: got 0; give a whole number of 1 or more"),
+        (InvalidAccess, lambda: is_contiguous(4 * LANES[None, :], 4, np.ones((1, 32))), "it must be bool"),
+        (InvalidAccess, lambda: shared_cost(4 * LANES), "a cost is that of one WarpAccess. Build one"),  # type: ignore[arg-type]
+        (InvalidAccess, lambda: global_cost(None), "got None; a cost is that of one WarpAccess"),  # type: ignore[arg-type]
         (InvalidAccess, lambda: global_sectors("ld.global.b32", np.full((1, 32), 2**64 - 4, np.uint64)), "exceeds 63 bits"),
         (UnknownInstruction, lambda: shared_wavefronts("lds.32", 4 * LANES[None, :]), r"'lds\.32' is not a shared-memory instruction.*Did you mean"),
         (UnknownInstruction, lambda: shared_wavefronts("ld.global.b32", 4 * LANES[None, :]), "not a shared-memory instruction"),

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from lanewise.errors import InvalidAccess, Misaligned
 from lanewise.instructions import Instruction, instruction
-from lanewise.machine import WARP_LANES
+from lanewise.integers import LARGEST, as_int, whole
+from lanewise.machine import FULL_MASK, WARP_LANES
 from lanewise.text import lanes as lanes_in_words
-
-FULL_MASK = 0xFFFFFFFF
 
 PerLane: TypeAlias = "int | Sequence[int] | np.ndarray | Callable[[np.ndarray], np.ndarray | int]"
 
@@ -51,7 +50,11 @@ class WarpAccess:
     def from_formula(
         cls, instruction: str, formula: Callable[[np.ndarray], np.ndarray | int], active_mask: int = FULL_MASK
     ) -> WarpAccess:
-        """Build from a formula of the lane number that gives byte addresses, e.g. `lambda lane: 4 * lane`."""
+        """Build from a formula of the lane number that gives byte addresses, e.g. `lambda lane: 4 * lane`.
+
+        The formula gets all 32 lanes at once, as int64. Raises `InvalidAccess` if it gives no integers; what
+        the formula itself raises passes through.
+        """
         return cls(instruction, _per_lane("formula", formula), active_mask)
 
     @classmethod
@@ -68,19 +71,19 @@ class WarpAccess:
         """Build from a row-major tile: lane `l` touches element `(row(l), col(l))` of rows `pitch` elements
         apart.
 
-        `row` and `col` are an int, 32 ints, or a function of the lane.
+        `row` and `col` are an int, 32 ints, or a function of the lane; addresses are bytes from
+        `base_address`, where element (0, 0) lies.
 
         >>> column = WarpAccess.from_tile("ld.shared.b32", row=lambda lane: lane, col=0, pitch=33)
         >>> column.addresses[:3]
         (0, 132, 264)
         """
-        if pitch < 1:
-            raise InvalidAccess(
-                f"pitch: got {pitch} elements; a row needs at least 1. Use the tile's row length."
-            )
-        return cls.from_layout(
-            instruction, lambda r, c: r * pitch + c, row, col, element_bytes, base_address, active_mask
-        )
+        elems = whole("pitch", pitch, InvalidAccess, low=1, hint="Use the tile's row length in elements.")
+
+        def row_major(rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+            return rows.astype(object) * elems + cols  # Python's ints, which do not wrap around
+
+        return cls.from_layout(instruction, row_major, row, col, element_bytes, base_address, active_mask)
 
     @classmethod
     def from_layout(
@@ -94,15 +97,28 @@ class WarpAccess:
         active_mask: int = FULL_MASK,
     ) -> WarpAccess:
         """Build from any layout, a function `(row, col) -> element index` such as a `Layout` or a swizzled
-        tile."""
-        if element_bytes < 1:
-            raise InvalidAccess(f"element_bytes: got {element_bytes}; an element has at least 1 byte.")
+        tile.
+
+        `row` and `col` are as in `from_tile`; the layout gets both as 32 int64. What it raises passes
+        through.
+
+        >>> from lanewise.swizzles import xor_tile
+        >>> WarpAccess.from_layout("ld.shared.b32", xor_tile(32, 32), row=range(32), col=0).addresses[:3]
+        (0, 132, 264)
+        """
+        if not callable(layout):
+            raise InvalidAccess(
+                f"layout: got {layout!r}; give a function (row, col) -> element index, such as a Layout."
+                " For a row pitch use from_tile."
+            )
+        width = whole("element_bytes", element_bytes, InvalidAccess, low=1)
+        base = whole("base_address", base_address, InvalidAccess)
         active = _lanes_of(_checked_mask(instruction, active_mask))
         # A layout may refuse coordinates outside its tile: do not ask it about idle lanes.
         rows = np.where(active, _per_lane("row", row), 0)
         cols = np.where(active, _per_lane("col", col), 0)
-        index = np.broadcast_to(np.asarray(layout(rows, cols)), (WARP_LANES,))
-        return cls(instruction, tuple((base_address + index * element_bytes).tolist()), active_mask)
+        indices = _per_lane("layout", layout(rows, cols))
+        return cls(instruction, tuple(base + width * index for index in indices), active_mask)
 
     @property
     def active(self) -> np.ndarray:
@@ -154,8 +170,8 @@ def _lanes_of(mask: int) -> np.ndarray:
 def _per_lane(what: str, value: PerLane) -> tuple[int, ...]:
     if callable(value):
         value = value(np.arange(WARP_LANES))
-    array = np.asarray(value)
-    if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
+    array = as_array(what, value)
+    if array.dtype.kind not in "iu" and not _holds_ints(array):
         raise InvalidAccess(
             f"{what}: got {array.dtype} values; addresses and indices are integers. Use // not /."
         )
@@ -168,21 +184,38 @@ def _per_lane(what: str, value: PerLane) -> tuple[int, ...]:
     return tuple(array.tolist())
 
 
+def as_array(what: str, value: Any) -> np.ndarray:
+    """NumPy's array of a value; `InvalidAccess`, which names `what`, if its rows differ in length."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise InvalidAccess(
+            f"{what}: got rows of different lengths. Give each row {WARP_LANES} values, one per lane."
+        ) from None
+
+
+def _holds_ints(array: np.ndarray) -> bool:
+    """True for Python's ints, which NumPy keeps as objects where they exceed 64 bits."""
+    return array.dtype == object and all(as_int(value) is not None for value in array.flat)
+
+
 def _checked_mask(name: str, mask: int) -> int:
-    if isinstance(mask, bool) or not isinstance(mask, int | np.integer) or not 0 <= mask <= FULL_MASK:
+    number = as_int(mask)
+    if number is None or not 0 <= number <= FULL_MASK:
         raise InvalidAccess(
             f"{name}: active_mask {mask!r} is not a 32-bit mask. Set bit i for lane i; 0xffffffff is all."
         )
-    return int(mask)
+    return number
 
 
 def _checked_addresses(name: str, addresses: Sequence[int]) -> tuple[int, ...]:
-    if np.ndim(addresses) != 1 or len(addresses) != WARP_LANES:
+    array = as_array(f"{name} addresses", addresses)
+    if array.shape != (WARP_LANES,):
         raise InvalidAccess(
-            f"{name}: got addresses of shape {np.shape(addresses)}; a warp has {WARP_LANES} lanes, so give"
+            f"{name}: got addresses of shape {array.shape}; a warp has {WARP_LANES} lanes, so give"
             f" {WARP_LANES} byte addresses and switch lanes off with active_mask."
         )
-    return _per_lane(f"{name} addresses", np.asarray(addresses))
+    return _per_lane(f"{name} addresses", array)
 
 
 def _check_matrix_mask(spec: Instruction, mask: int) -> None:
@@ -197,10 +230,16 @@ def _check_matrix_mask(spec: Instruction, mask: int) -> None:
 
 
 def _check_address(spec: Instruction, lane: int, address: int) -> None:
-    if address < 0:
-        raise InvalidAccess(f"{spec.name}: lane {lane} has byte address {address}; addresses start at 0.")
+    if not 0 <= address <= LARGEST:
+        raise InvalidAccess(out_of_range_message(spec, f"lane {lane}", address))
     if address % spec.bytes_per_lane:
         raise Misaligned(misaligned_message(spec, f"lane {lane}", address))
+
+
+def out_of_range_message(spec: Instruction, who: str, address: int) -> str:
+    """Say that an address is negative or has more than 63 bits."""
+    why = "addresses start at 0" if address < 0 else "it exceeds 63 bits. Subtract a base"
+    return f"{spec.name}: {who} has byte address {address}; {why}."
 
 
 def misaligned_message(spec: Instruction, who: str, address: int) -> str:

@@ -6,7 +6,7 @@ Names follow PTX. The rules are those that launches on an NVIDIA H200 (sm_90) sh
 
 import difflib
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from lanewise.errors import NotModelled, UnknownInstruction
 from lanewise.machine import BANKS, CHUNK_BYTES, MATRIX_ROWS, WARP_LANES, WORD_BYTES
@@ -154,8 +154,10 @@ def instruction(name: str, space: Space | None = None) -> Instruction:
 
     With `space`, an instruction of the other memory space is refused. Raises `UnknownInstruction`.
     """
+    if space not in (None, *get_args(Space)):
+        raise UnknownInstruction(f"{space!r} is not a memory space of the model. Use shared or global.")
     allowed = [key for key, entry in INSTRUCTIONS.items() if space is None or entry.touches(space)]
-    if name not in allowed:
+    if not isinstance(name, str) or name not in allowed:
         near = difflib.get_close_matches(str(name), allowed, n=3, cutoff=0.3) or allowed[:3]
         what = f"a {space}-memory instruction" if space else "an instruction"
         raise UnknownInstruction(

@@ -7,12 +7,14 @@ counts.
 
 from importlib.util import find_spec
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from lanewise.access import misaligned_message
+from lanewise.access import as_array, misaligned_message, out_of_range_message
 from lanewise.errors import InvalidAccess, Misaligned, NotModelled
 from lanewise.instructions import Instruction, instruction
+from lanewise.integers import whole
 from lanewise.machine import WARP_LANES
 from lanewise.memory import arrays
 
@@ -43,7 +45,7 @@ def shared_wavefronts(
     spec.require_modelled()
     addresses, mask = _checked(spec, byte_addresses, active)
     if source_addresses is not None:
-        _require_contiguous_source(spec, source_addresses, mask)
+        _require_contiguous_source(spec, source_addresses, mask, addresses.shape)
     return _implementation(len(addresses)).shared_wavefronts(spec, addresses, mask)
 
 
@@ -70,10 +72,21 @@ def global_sectors(
 def is_contiguous(
     byte_addresses: np.ndarray, bytes_per_lane: int, active: np.ndarray | None = None
 ) -> np.ndarray:
-    """Tell for each row whether active lane `l` addresses `base + l * bytes_per_lane`: an `(n,)` bool
-    array."""
-    offsets = np.asarray(byte_addresses, np.int64) - bytes_per_lane * np.arange(WARP_LANES)
-    mask = np.ones(offsets.shape, bool) if active is None else np.asarray(active, bool)
+    """Tell for each row whether active lane `l` addresses `base + l * bytes_per_lane`: an `(n,)` bool array.
+
+    `byte_addresses` is `(n, 32)` integers (bytes), `active` is `(n, 32)` bools (default: all lanes).
+
+    >>> is_contiguous([range(0, 128, 4), range(0, 256, 8)], bytes_per_lane=4)
+    array([ True, False])
+
+    Raises `InvalidAccess` for anything else.
+    """
+    width = whole("is_contiguous: bytes_per_lane", bytes_per_lane, InvalidAccess, low=1)
+    addresses = _as_addresses("is_contiguous", byte_addresses)
+    offsets = addresses - width * np.arange(WARP_LANES)
+    mask = (
+        np.ones(offsets.shape, bool) if active is None else _as_mask("is_contiguous", active, offsets.shape)
+    )
     first = np.take_along_axis(offsets, mask.argmax(axis=1)[:, None], axis=1)
     return ((offsets == first) | ~mask).all(axis=1)
 
@@ -89,42 +102,45 @@ def _implementation(n_rows: int) -> ModuleType:
 def _checked(
     spec: Instruction, byte_addresses: np.ndarray, active: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    addresses = _as_addresses(spec, byte_addresses)
-    mask = None if active is None else _as_mask(spec, active, addresses.shape)
-    combined = int(np.bitwise_or.reduce(addresses, axis=None)) if addresses.size else 0
-    if combined < 0 or combined % spec.bytes_per_lane:
-        _refuse_bad_address(spec, addresses, mask)
+    addresses = _as_addresses(spec.name, byte_addresses)
+    mask = None if active is None else _as_mask(spec.name, active, addresses.shape)
+    _refuse_bad_addresses(spec, addresses, mask)
     if mask is not None and spec.is_matrix:
         _refuse_partial_matrix(spec, mask)
     return addresses, mask
 
 
-def _as_addresses(spec: Instruction, byte_addresses: np.ndarray) -> np.ndarray:
-    array = np.asarray(byte_addresses)
+def _as_addresses(who: str, byte_addresses: Any) -> np.ndarray:
+    array = as_array(f"{who}: byte_addresses", byte_addresses)
     if array.ndim != 2 or array.shape[1] != WARP_LANES:
         raise InvalidAccess(
-            f"{spec.name}: got byte_addresses of shape {array.shape}; the shape is (n, {WARP_LANES}), one row"
+            f"{who}: got byte_addresses of shape {array.shape}; the shape is (n, {WARP_LANES}), one row"
             " per warp instruction and one column per lane. For one access use addresses[None, :]."
         )
-    if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
-        raise InvalidAccess(f"{spec.name}: got byte_addresses of dtype {array.dtype}; give integers (bytes).")
+    if array.dtype.kind not in "iu":
+        raise InvalidAccess(f"{who}: got byte_addresses of dtype {array.dtype}; give integers (bytes).")
     if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
-        raise InvalidAccess(f"{spec.name}: byte address {array.max()} exceeds 63 bits. Subtract a base.")
+        raise InvalidAccess(f"{who}: byte address {array.max()} exceeds 63 bits. Subtract a base.")
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
-def _as_mask(spec: Instruction, active: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    mask = np.asarray(active)
+def _as_mask(who: str, active: Any, shape: tuple[int, ...]) -> np.ndarray:
+    mask = as_array(f"{who}: active", active)
     if mask.dtype != bool or mask.shape != shape:
         raise InvalidAccess(
-            f"{spec.name}: got active of shape {mask.shape} and dtype {mask.dtype}; it must be bool of shape"
+            f"{who}: got active of shape {mask.shape} and dtype {mask.dtype}; it must be bool of shape"
             f" {shape}, True where the lane takes part."
         )
     return np.ascontiguousarray(mask)
 
 
-def _refuse_bad_address(spec: Instruction, addresses: np.ndarray, mask: np.ndarray | None) -> None:
+def _refuse_bad_addresses(
+    spec: Instruction, addresses: np.ndarray, mask: np.ndarray | None, whose: str = ""
+) -> None:
     """Name the first bad address of a lane that counts; addresses of other lanes may be anything."""
+    combined = int(np.bitwise_or.reduce(addresses, axis=None)) if addresses.size else 0
+    if combined >= 0 and combined % spec.bytes_per_lane == 0:
+        return
     bad = (addresses < 0) | (addresses % spec.bytes_per_lane != 0)
     bad &= np.arange(WARP_LANES) < spec.address_lanes
     if mask is not None:
@@ -132,9 +148,9 @@ def _refuse_bad_address(spec: Instruction, addresses: np.ndarray, mask: np.ndarr
     if not bad.any():
         return
     row, lane = (int(position) for position in np.argwhere(bad)[0])
-    address, who = int(addresses[row, lane]), f"row {row}, lane {lane}"
+    address, who = int(addresses[row, lane]), f"{whose}row {row}, lane {lane}"
     if address < 0:
-        raise InvalidAccess(f"{spec.name}: {who} has byte address {address}; addresses start at 0.")
+        raise InvalidAccess(out_of_range_message(spec, who, address))
     raise Misaligned(misaligned_message(spec, who, address))
 
 
@@ -151,13 +167,20 @@ def _refuse_partial_matrix(spec: Instruction, mask: np.ndarray) -> None:
 
 
 def _require_contiguous_source(
-    spec: Instruction, source_addresses: np.ndarray, mask: np.ndarray | None
+    spec: Instruction, source_addresses: np.ndarray, mask: np.ndarray | None, shape: tuple[int, ...]
 ) -> None:
     if spec.op != "async_copy":
         raise InvalidAccess(
             f"{spec.name}: got source_addresses, but only cp.async has a source. Leave it out."
         )
-    scattered = ~is_contiguous(_as_addresses(spec, source_addresses), spec.bytes_per_lane, mask)
+    sources = _as_addresses(f"{spec.name} (source)", source_addresses)
+    if sources.shape != shape:
+        raise InvalidAccess(
+            f"{spec.name}: got source_addresses of shape {sources.shape} for byte_addresses of shape {shape}."
+            " Give one source for each destination."
+        )
+    _refuse_bad_addresses(spec, sources, mask, "source of ")
+    scattered = ~is_contiguous(sources, spec.bytes_per_lane, mask)
     if scattered.any():
         raise NotModelled(
             f"{spec.name}: row {int(scattered.argmax())} copies from a scattered source, which multiplies the"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lanewise.access import WarpAccess
+from lanewise.errors import InvalidAccess
 from lanewise.instructions import instruction
 from lanewise.machine import BANKS, LINE_BYTES, SECTOR_BYTES, WORD_BYTES
 from lanewise.text import count, lanes, spans
@@ -114,10 +115,11 @@ def shared_cost(access: WarpAccess) -> SharedCost:
     >>> str(cost)
     'ld.shared.b32: 32 wavefronts where 1 would do: lanes 0..31 need 32 different words of bank 0.'
 
-    Raises `UnknownInstruction` for a global-memory instruction and `NotModelled` where no rule is known. For
+    Raises `InvalidAccess` for anything but a `WarpAccess`, `UnknownInstruction` for a global-memory
+    instruction, and `NotModelled` where no rule is known. For
     `cp.async` the addresses are the destinations and the source is taken to be contiguous.
     """
-    spec = instruction(access.instruction, space="shared")
+    spec = instruction(_checked(access).instruction, space="shared")
     spec.require_modelled()
     fused = spec.fuses and (_partners_agree(access, 1) or _partners_agree(access, 2))
     lanes_per_group = spec.lanes_per_group * (2 if fused else 1)
@@ -188,13 +190,23 @@ def global_cost(access: WarpAccess) -> GlobalCost:
     >>> print(global_cost(WarpAccess.from_formula("ld.global.b32", lambda lane: 8 * lane)))
     ld.global.b32: 1 request, 8 sectors in 2 lines; 128 of 256 bytes are used (50%).
 
-    Raises `UnknownInstruction` for a shared-memory instruction and `NotModelled` for reductions.
+    Raises `InvalidAccess` for anything but a `WarpAccess`, `UnknownInstruction` for a shared-memory
+    instruction, and `NotModelled` for reductions. For `cp.async` the addresses are the sources.
     """
-    instruction(access.instruction, space="global").require_modelled()
+    instruction(_checked(access).instruction, space="global").require_modelled()
     sectors: dict[int, list[int]] = {}
     for lane in access.lanes:
         sectors.setdefault(access.addresses[lane] // SECTOR_BYTES, []).append(lane)
     return GlobalCost(access, {sector: tuple(members) for sector, members in sorted(sectors.items())})
+
+
+def _checked(access: object) -> WarpAccess:
+    if not isinstance(access, WarpAccess):
+        raise InvalidAccess(
+            f"got {access!r}; a cost is that of one WarpAccess. Build one, for example with"
+            " WarpAccess.from_formula, or count arrays of addresses with lanewise.memory."
+        )
+    return access
 
 
 def _partners_agree(access: WarpAccess, distance: int) -> bool:
@@ -237,7 +249,7 @@ def _why_several(cost: SharedCost) -> str:
     if cost.ideal == 1:
         return " (lanes share addresses in pairs, so both halves are served together)" if cost.fused else ""
     joined = ", joined because lanes share addresses in pairs" if cost.fused else ""
-    groups = [f"{spans(phase.lanes)}" for phase in cost.phases]
+    groups = [spans(phase.lanes) for phase in cost.phases]
     return f" ({len(groups)} groups of lanes: {'; '.join(groups)}{joined})"
 
 
