@@ -1,9 +1,11 @@
-"""Adjust the built site: mathematics without a network, repository buttons only for a known repository."""
+"""Adjust the built site: mathematics without a network, repository buttons only for a known repository, figures
+that scroll on a narrow screen."""
 
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ExtensionError
@@ -34,8 +36,20 @@ def copy_mathjax(app: Sphinx, exception: Exception | None) -> None:
     copy_asset(str(source), str(Path(app.outdir) / "_static"))
 
 
+def frame_figures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Put each figure of a cell into a box of its own, which may scroll where the figure itself may not shrink.
+
+    The theme's script lets the keyboard reach children of `cell_output` with the class `output` that overflow.
+    """
+    for image in list(doctree.findall(nodes.image)):
+        if "cell_output" in image.parent.get("classes", ()):
+            image.replace_self(nodes.container("", image.deepcopy(), classes=["output", "figure"]))
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the adjustments to the build."""
     app.connect("config-inited", follow_repository_address)
+    app.connect("doctree-resolved", frame_figures)
     app.connect("build-finished", copy_mathjax)
+    app.add_js_file("lanewise.js", loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
