@@ -1,5 +1,5 @@
-"""Adjust the built site: mathematics without a network, repository buttons only for a known repository, figures
-that scroll on a narrow screen."""
+"""Adjust the built site: mathematics without a network, repository buttons only for a known repository,
+figures that scroll on a narrow screen."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,13 +37,13 @@ def copy_mathjax(app: Sphinx, exception: Exception | None) -> None:
 
 
 def frame_figures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Put each figure of a cell into a box of its own, which may scroll where the figure itself may not shrink.
+    """Put each figure of a cell into a box of its own, which scrolls where the figure would become too small.
 
-    The theme's script lets the keyboard reach children of `cell_output` with the class `output` that overflow.
+    The theme's script opens to the keyboard what overflows among the children of class `output`.
     """
     for image in list(doctree.findall(nodes.image)):
         if "cell_output" in image.parent.get("classes", ()):
-            image.replace_self(nodes.container("", image.deepcopy(), classes=["output", "figure"]))
+            image.replace_self(nodes.container("", image.deepcopy(), classes=["output", "lw-figure"]))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
