@@ -14,6 +14,11 @@ pytestmark = pytest.mark.browser
 NOT_BUILT = pytest.param("", marks=pytest.mark.skip(reason="the book is not built: run make book"))
 PAGES = [pytest.param(page) for page in pages()] or [NOT_BUILT]
 
+# The theme waits this long after the last change of size before it opens what scrolls to the keyboard, and a little more.
+SETTLE_MS = 500
+# A figure of 32 columns has the room for its digits at this width, half as wide again as a phone can show at once.
+LEGIBLE_FIGURE_PX = 600
+
 # Everything that the checks below must notice.
 BROKEN = """<!doctype html><html lang="en"><head><title>Broken</title>
 <link rel="stylesheet" href="http://cdn.invalid/font.css"><script>throw Error("a script failed")</script></head>
@@ -23,12 +28,13 @@ BROKEN = """<!doctype html><html lang="en"><head><title>Broken</title>
 
 @dataclass
 class Visit:
-    """What was seen of one page: on a desktop in both themes, then at the width of a phone."""
+    """What was seen of one page: on a desktop in both themes, then at the width of a phone with all folds open."""
 
     loading: list[str] = field(default_factory=list)
     violations: dict[str, list[str]] = field(default_factory=dict)
     n_formulas_not_set: int = 0
     phone_overflow_px: int = 0
+    figure_widths_on_a_phone: list[float] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +78,11 @@ def look_at(browser: Browser, address: str, path: str, body: str | None = None) 
             seen.violations[theme] = accessibility_violations(page)
         seen.n_formulas_not_set = page.locator(".math").count() - page.locator(".math mjx-container").count()
         page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        page.evaluate("document.querySelectorAll('main details').forEach(fold => fold.open = true)")
+        page.wait_for_timeout(SETTLE_MS)
+        seen.violations["phone"] = accessibility_violations(page)
+        widths = "figures => figures.map(figure => figure.getBoundingClientRect().width)"
+        seen.figure_widths_on_a_phone = page.locator("main .cell_output img").evaluate_all(widths)
         root = "document.documentElement"
         seen.phone_overflow_px = page.evaluate(f"{root}.scrollWidth - {root}.clientWidth")
     return seen
@@ -102,10 +113,10 @@ def test_page_loads_without_errors_from_its_own_host(visit: Visit) -> None:
     assert visit.loading == []
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("seen_as", [*THEMES, "phone"])
 @pytest.mark.parametrize("path", PAGES)
-def test_page_is_accessible(visit: Visit, theme: str) -> None:
-    assert visit.violations[theme] == []
+def test_page_is_accessible(visit: Visit, seen_as: str) -> None:
+    assert visit.violations[seen_as] == []
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -116,6 +127,11 @@ def test_mathematics_is_set(visit: Visit) -> None:
 @pytest.mark.parametrize("path", PAGES)
 def test_page_fits_a_phone(visit: Visit) -> None:
     assert visit.phone_overflow_px == 0
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_figures_can_be_read_on_a_phone(visit: Visit) -> None:
+    assert min(visit.figure_widths_on_a_phone, default=LEGIBLE_FIGURE_PX) >= LEGIBLE_FIGURE_PX
 
 
 @pytest.mark.parametrize("path", PAGES[:1])
