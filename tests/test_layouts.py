@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from math import gcd
 
 import numpy as np
@@ -365,9 +366,63 @@ def test_what_cannot_be_composed_says_why() -> None:
 
 
 def test_pads_and_blocks_are_checked() -> None:
-    with pytest.raises(InvalidLayout, match="pad is -1 elements"):
+    with pytest.raises(InvalidLayout, match=r"padded: pad: got -1; give a whole number of 0 or more"):
         padded(4, 8, -1)
     with pytest.raises(InvalidLayout, match="12x8 tile does not divide into 8x8 blocks"):
         blocked(12, 8)
     with pytest.raises(InvalidLayout, match="2 bytes are no whole number of 4-byte elements"):
         odd_pitch_pad(32, element_bytes=4, access_bytes=2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: padded(4, "8", 1), "padded: cols: got '8'; give a whole number of 1 or more."),  # type: ignore[arg-type]
+        (lambda: padded(0, 8, 1), "padded: rows: got 0; give a whole number of 1 or more."),
+        (lambda: padded(4, 8, True), "padded: pad: got True; give a whole number of 0 or more."),
+        (lambda: blocked(8, 8, 0), "blocked: block_rows: got 0; give a whole number of 1 or more."),
+        (lambda: blocked(8.0, 8), "blocked: rows: got 8.0;"),  # type: ignore[arg-type]
+        (lambda: odd_pitch_pad(1.5), "odd_pitch_pad: cols: got 1.5;"),  # type: ignore[arg-type]
+        (lambda: odd_pitch_pad(8, 0), "odd_pitch_pad: element_bytes: got 0;"),
+        (lambda: row_major((4, 8)).n_bytes(2.0), "(4,8):(8,1): element_bytes: got 2.0;"),  # type: ignore[arg-type]
+        (lambda: row_major((4, 8)).coordinates_at(-1), "(4,8):(8,1): index: got -1; give a whole number of 0 or more."),
+        (lambda: row_major((4, 8)).coordinates_at(2**70), "(4,8):(8,1): index: got 1180591620717411303424; give a whole"
+                                                          " number from 0 to 9,223,372,036,854,775,807."),
+        (lambda: row_major((4, 8)).python("def"), "(4,8):(8,1): 'def' cannot name a function. Use a Python name"),
+        (lambda: row_major((4, 8)).compose((4, 8)), "Layout: compose got (4, 8); it takes a Layout."),  # type: ignore[arg-type]
+        (lambda: Layout.join(Layout(4, 1), 3), "Layout: join got 3; it takes a Layout."),  # type: ignore[arg-type]
+        (lambda: row_major((4, 8))([0, [1]], 0), "(4,8):(8,1): coordinates [0, [1]] are of different lengths."),
+        (lambda: Layout.from_string(None), "Layout: cannot read None. Write shape:stride"),  # type: ignore[arg-type]
+        (lambda: Layout.from_string("(" * 5000 + ":1"), "Layout: parentheses or commas of"),
+        (lambda: Layout.from_string("٣:1"), "Layout: cannot read '٣:1'."),
+    ],
+)  # fmt: skip
+def test_what_is_no_number_or_no_layout_is_named(call: Callable, message: str) -> None:
+    with pytest.raises(InvalidLayout) as caught:
+        call()
+    assert str(caught.value).startswith(message)
+
+
+def test_indices_that_an_int64_cannot_hold_are_refused_and_the_largest_are_exact() -> None:
+    assert Layout((3, 8), (2**60, 1))(2, 7) == 2**61 + 7
+    for shape, stride in (((4, 8), (2**62, 1)), (4, 2**70), (2**70, 0)):
+        with pytest.raises(InvalidLayout, match=r"at most 9223372036854775807 are counted, an int64"):
+            Layout(shape, stride)
+
+
+def test_what_would_fill_the_memory_is_not_listed() -> None:
+    matrix = row_major((2**20, 2**20))
+    assert matrix(3, 5) == 3 * 2**20 + 5
+    for listing in (
+        matrix.table,
+        matrix.collision,
+        matrix.defect,
+        matrix.inverse,
+        lambda: matrix.coordinates_at(0),
+    ):
+        with pytest.raises(
+            InvalidLayout, match=r"has 1,099,511,627,776 elements; at most 16,777,216 are listed"
+        ):
+            listing()
+    with pytest.raises(InvalidLayout, match="at most 16,777,216 are listed"):
+        matrix.compose(column_major((2**20, 2**20)))

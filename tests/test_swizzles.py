@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -358,6 +359,9 @@ def test_stores_on_linear_patterns_cost_what_linear_layouts_say(
         ((3, -4, 3), "Swizzle<3,-4,3>: bits and base count bits. Use 0 or more; only shift may be negative."),
         ((3.0, 4, 3), "Swizzle<3.0,4,3>: bits is 3.0. Use an int."),
         ((True, 4, 3), "Swizzle<True,4,3>: bits is True. Use an int."),
+        ((3, 58, 3), "Swizzle<3,58,3>: reaches beyond bit 62, the last of an offset. Use a smaller base or shift."),
+        ((3, 4, -2**70), "Swizzle<3,4,-1180591620717411303424>: reaches beyond bit 62, the last of an offset."
+                         " Use a smaller base or shift."),
     ],
 )  # fmt: skip
 def test_impossible_parameters_are_refused(parameters: tuple, message: str) -> None:
@@ -367,7 +371,8 @@ def test_impossible_parameters_are_refused(parameters: tuple, message: str) -> N
 
 
 def test_bad_offsets_and_units_are_refused() -> None:
-    for offset in (-1, 1.5, np.array([0, -4])):
+    assert Swizzle(3, 57, 3)(2**60) == 2**60 + 2**57
+    for offset in (-1, 1.5, np.array([0, -4]), 2**63, 2**70, np.array([2**63], np.uint64), "1"):
         with pytest.raises(InvalidSwizzle, match="is not an integer of 0 or more"):
             Swizzle(3, 4, 3)(offset)
     with pytest.raises(InvalidSwizzle) as caught:
@@ -386,21 +391,26 @@ def test_maps_that_are_no_swizzle_are_refused() -> None:
     for moved in ([0, 2, 1, 3], [1, 0], (base_128.ravel() // 16).tolist(), [0, 1, 3, 2, 4, 5, 6, 7]):
         with pytest.raises(InvalidSwizzle, match="no Swizzle<B,M,S> makes this map"):
             Swizzle.from_map(moved)
-    for junk in ([], [[0, 1]], [0.0, 1.0]):
+    for junk in ([], [[0, 1]], [0.0, 1.0], [[0], [1, 2]], None, 3):
         with pytest.raises(InvalidSwizzle, match="from_map needs a row of integers"):
             Swizzle.from_map(junk)
 
 
-@pytest.mark.parametrize("text", ["", "Swizzle", "3,4", "Swizzle<3,4,3,2>", "Swizzle<a,b,c>", "<-1,4,3>"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "Swizzle", "3,4", "Swizzle<3,4,3,2>", "Swizzle<a,b,c>", "<3,4,3", "3,4,3>", "<٣,4,3>", None, 3],
+)
 def test_unreadable_notation_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(InvalidSwizzle, match="'Swizzle<3,4,3>'"):
         Swizzle.from_string(text)
 
 
 def test_tiles_check_their_parameters_and_coordinates() -> None:
-    with pytest.raises(InvalidSwizzle, match="rows=0, cols=32"):
+    with pytest.raises(
+        InvalidSwizzle, match=r"XorTile: rows: got 0; give a whole number from 1 to 16,777,216"
+    ):
         xor_tile(0, 32)
-    with pytest.raises(InvalidSwizzle, match="unit=0"):
+    with pytest.raises(InvalidSwizzle, match="RotationTile: unit: got 0"):
         rotation_tile(32, 32, unit=0)
     with pytest.raises(InvalidSwizzle, match="pieces of 8 columns do not divide a row of 36"):
         rotation_tile(32, 36, unit=8)
@@ -411,6 +421,35 @@ def test_tiles_check_their_parameters_and_coordinates() -> None:
             tile(0, 8)
         with pytest.raises(InvalidLayout, match="is not an integer"):
             tile(0.5, 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: xor_tile(8, 8, mask=1.5), InvalidSwizzle, "XorTile: mask: got 1.5; give a whole number from 0"),  # type: ignore[arg-type]
+        (lambda: xor_tile(8, 8, shift=-1), InvalidSwizzle, "XorTile: shift: got -1; give a whole number from 0 to 25."),
+        (lambda: xor_tile(8, "8"), InvalidSwizzle, "XorTile: cols: got '8'; give a whole number from 1"),  # type: ignore[arg-type]
+        (lambda: XorTile(8, 8, True), InvalidSwizzle, "XorTile: mask: got True;"),
+        (lambda: RotationTile(8, 8, 1, 0), InvalidSwizzle, "RotationTile: rows_per_step: got 0;"),
+        (lambda: rotation_tile(8, 8.0), InvalidSwizzle, "RotationTile: cols: got 8.0;"),  # type: ignore[arg-type]
+        (lambda: rotation_tile(2**20, 2**20).table(), InvalidLayout, "at most 16,777,216 are listed one by one"),
+        (lambda: xor_tile(8, 8)(3), InvalidLayout, "8x8 tile with (col ^ (row & 7)): got 1 coordinates."),
+        (lambda: xor_tile(8, 8).python("1st"), InvalidLayout, "'1st' cannot name a function"),
+        (lambda: Swizzle(3, 4, 3).compose(8), InvalidSwizzle, "SwizzledTile: got Swizzle(3, 4, 3) and 8; it takes a Swizzle"),  # type: ignore[arg-type]
+        (lambda: Swizzle(3, 4, 3).in_units_of(2.0), InvalidSwizzle, "unit_bytes is 2.0 bytes."),  # type: ignore[arg-type]
+        (lambda: Swizzle(3, 4, 3).in_units_of(None), InvalidSwizzle, "unit_bytes is None bytes."),  # type: ignore[arg-type]
+    ],
+)  # fmt: skip
+def test_what_is_no_number_or_no_layout_is_named(
+    call: Callable, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        call()
+
+
+def test_numpy_integers_give_the_same_tiles() -> None:
+    assert xor_tile(np.int8(8), np.int8(8), np.uint8(3), np.int64(1)) == xor_tile(8, 8, 3, 1)  # type: ignore[arg-type]
+    assert rotation_tile(np.int8(100), np.int8(100))(np.int8(99), np.int8(99)) == 99 * 100 + 98  # type: ignore[arg-type]
 
 
 def test_default_masks_are_the_widest_that_fit() -> None:

@@ -1,13 +1,18 @@
 """What layouts and swizzled tiles have in common: a place for every element of a tile."""
 
 from abc import ABC, abstractmethod
+from keyword import iskeyword
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from lanewise.errors import InvalidLayout
+from lanewise.integers import whole
 
 Coordinate: TypeAlias = "int | tuple[int, ...]"
+
+LARGEST_TABLE = 1 << 24  # elements that are listed one by one: 128 MB of indices
 
 
 class IndexMap(ABC):
@@ -21,9 +26,10 @@ class IndexMap(ABC):
     def __call__(self, *coordinate: Any) -> Any:
         """Element index of a coordinate; NumPy arrays of coordinates give arrays of indices."""
 
+    @property
     @abstractmethod
-    def table(self) -> np.ndarray:
-        """All indices as an int64 array: `table()[row, col] == self(row, col)`."""
+    def extents(self) -> tuple[int, ...]:
+        """How many values each coordinate takes, such as `(rows, cols)`."""
 
     @property
     @abstractmethod
@@ -34,9 +40,17 @@ class IndexMap(ABC):
     def python(self, name: str = "tile_index") -> str:
         """Source of a Python function that computes the index; numba compiles it as a device function too."""
 
+    def table(self) -> np.ndarray:
+        """All indices as an int64 array: `table()[row, col] == self(row, col)`.
+
+        Raises `InvalidLayout` for more than `LARGEST_TABLE` elements, as all that lists elements does.
+        """
+        require_listable(self, prod(self.extents))
+        return np.asarray(self(*np.ix_(*map(np.arange, self.extents))))
+
     def n_bytes(self, element_bytes: int) -> int:
         """Bytes of shared memory that the tile takes, padding included."""
-        return self.allocated_elems * element_bytes
+        return self.allocated_elems * whole(f"{self}: element_bytes", element_bytes, InvalidLayout, low=1)
 
     def collision(self) -> tuple[Coordinate, Coordinate, int] | None:
         """Two coordinates that share an element, and its index; None if every element has its own place."""
@@ -62,8 +76,8 @@ class IndexMap(ABC):
 
     def coordinates_at(self, index: int) -> list[Coordinate]:
         """The coordinates stored at an element index: none in padding, several where elements collide."""
-        table = self.table()
-        return [_unravel(int(flat), table.shape) for flat in np.flatnonzero(table == index)]
+        table, wanted = self.table(), whole(f"{self}: index", index, InvalidLayout)
+        return [_unravel(int(flat), table.shape) for flat in np.flatnonzero(table == wanted)]
 
     def defect(self) -> str:
         """Why data stored through this map cannot be read back, in words; empty if it can."""
@@ -77,9 +91,31 @@ class IndexMap(ABC):
         return ""
 
 
+def require_listable(owner: object, n_elems: int) -> None:
+    """Raise `InvalidLayout` in the owner's name for a number of elements that would fill the memory."""
+    if n_elems > LARGEST_TABLE:
+        raise InvalidLayout(
+            f"{owner}: has {n_elems:,} elements; at most {LARGEST_TABLE:,} are listed one by one. Call it with"
+            " the coordinates you need, or take a smaller tile."
+        )
+
+
+def require_identifier(owner: object, name: str) -> None:
+    """Raise `InvalidLayout` in the owner's name for a name that Python does not let a function have."""
+    if not (isinstance(name, str) and name.isidentifier()) or iskeyword(name):
+        raise InvalidLayout(
+            f"{owner}: {name!r} cannot name a function. Use a Python name such as 'tile_index'."
+        )
+
+
 def checked_coordinate(owner: object, values: Any, extent: int) -> np.ndarray:
     """The values as int64; `InvalidLayout` in the owner's name unless they are integers of 0..extent-1."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InvalidLayout(
+            f"{owner}: coordinates {values!r} are of different lengths. Pad the rows."
+        ) from None
     if array.dtype.kind not in "iu":
         raise InvalidLayout(f"{owner}: coordinate {values!r} is not an integer. Use // rather than /.")
     outside = (array < 0) | (array >= extent)

@@ -1,10 +1,10 @@
 """Nested tuples of ints (CuTe's `IntTuple`): shapes and strides of hierarchical layouts."""
 
-import operator
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 from lanewise.errors import InvalidLayout
+from lanewise.integers import as_int
 
 IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
 
@@ -24,12 +24,10 @@ def canonical(what: str, tree: Any) -> IntTuple:
                 f"Layout: {what} has an empty tuple. Give each mode an int or a tuple of ints."
             )
         return members[0] if len(members) == 1 else members
-    try:
-        if isinstance(tree, bool):
-            raise TypeError
-        return operator.index(tree)
-    except TypeError:
-        raise InvalidLayout(f"Layout: {what} holds {tree!r}. Use ints and tuples of ints.") from None
+    number = as_int(tree)
+    if number is None:
+        raise InvalidLayout(f"Layout: {what} holds {tree!r}. Use ints and tuples of ints.")
+    return number
 
 
 def leaves(tree: IntTuple) -> Iterator[int]:

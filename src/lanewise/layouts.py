@@ -19,13 +19,14 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, prod
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from lanewise.errors import InvalidLayout
-from lanewise.indexmap import IndexMap, checked_coordinate
+from lanewise.indexmap import IndexMap, checked_coordinate, require_identifier, require_listable
+from lanewise.integers import LARGEST, whole
 from lanewise.inttuples import IntTuple, canonical, congruent, leaves, nested_like, notation
 
 
@@ -65,18 +66,23 @@ class Layout(IndexMap):
             )
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "stride", stride)
+        if max(self.size, self.cosize) > LARGEST:
+            raise InvalidLayout(
+                f"Layout: {self} has {self.size} coordinates and indices below {self.cosize}; at most"
+                f" {LARGEST} are counted, an int64. Use smaller extents or strides."
+            )
 
     @classmethod
     def from_string(cls, text: str) -> Layout:
         """Read CuTe notation, e.g. `"(4,8):(8,1)"`; the underscores of static extents (`_4`) are accepted."""
-        parts = text.replace("_", "").split(":")
-        if len(parts) != 2 or not all(re.fullmatch(r"[\d\s,()]+", part) for part in parts):
+        parts = str(text).replace("_", "").split(":")
+        if len(parts) != 2 or not all(re.fullmatch(r"[0-9\s,()]+", part) for part in parts):
             raise InvalidLayout(
                 f"Layout: cannot read {text!r}. Write shape:stride, for example '(4,8):(8,1)'."
             )
         try:
             shape, stride = (ast.literal_eval(part.strip()) for part in parts)
-        except (SyntaxError, ValueError):  # "(4,8" and "4(8)"
+        except (SyntaxError, ValueError, MemoryError, RecursionError):  # "(4,8", "4(8)", a thousand brackets
             raise InvalidLayout(
                 f"Layout: parentheses or commas of {text!r} do not match. Try '(4,8):(8,1)'."
             ) from None
@@ -84,7 +90,13 @@ class Layout(IndexMap):
 
     @classmethod
     def join(cls, *modes: Layout) -> Layout:
-        """Put layouts side by side as the modes of one layout (CuTe's `make_layout` of layouts)."""
+        """Put layouts side by side as the modes of one layout (CuTe's `make_layout` of layouts).
+
+        >>> str(Layout.join(Layout(4, 8), Layout(8, 1)))
+        '(4,8):(8,1)'
+        """
+        for mode in modes:
+            _require_layout("join", mode)
         return cls(tuple(mode.shape for mode in modes), tuple(mode.stride for mode in modes))
 
     def __call__(self, *coordinate: Any) -> Any:
@@ -141,9 +153,9 @@ class Layout(IndexMap):
         # The slowest mode owns its whole last step: float tile[32][33] has 32 * 33 elements, not 32 * 33 - 1.
         return max(self.cosize, *(extent * step for extent, step in self.leaves))
 
-    def table(self) -> np.ndarray:
-        axes = [np.arange(mode.size) for mode in self.modes]
-        return np.asarray(self(*np.ix_(*axes)))
+    @property
+    def extents(self) -> tuple[int, ...]:
+        return tuple(mode.size for mode in self.modes)
 
     def coalesce(self) -> Layout:
         """The same function of the linear index with the fewest modes: neighbours that continue merge.
@@ -170,6 +182,8 @@ class Layout(IndexMap):
 
         Raises `InvalidLayout` if `inner` reaches beyond `self`, or if no strides reproduce the composition.
         """
+        _require_layout("compose", inner)
+        require_listable(inner, inner.size)
         if inner.cosize > self.size:
             raise InvalidLayout(
                 f"Layout: cannot compose {self} after {inner}, which reaches index {inner.cosize - 1} of"
@@ -238,6 +252,7 @@ class Layout(IndexMap):
         return ("row", "col") if self.rank == 2 else tuple(f"c{i}" for i in range(self.rank))
 
     def python(self, name: str = "tile_index") -> str:
+        require_identifier(self, name)
         return f"def {name}({', '.join(self.coordinate_names)}):\n    return {self.expression()}\n"
 
     def __str__(self) -> str:
@@ -268,8 +283,9 @@ def padded(rows: int, cols: int, pad: int) -> Layout:
     >>> str(tile), tile.n_bytes(element_bytes=4)
     ('(32,32):(33,1)', 4224)
     """
-    if pad < 0:
-        raise InvalidLayout(f"padded: pad is {pad} elements; a row cannot shrink. Use 0 for no padding.")
+    rows = whole("padded: rows", rows, InvalidLayout, low=1)
+    cols = whole("padded: cols", cols, InvalidLayout, low=1)
+    pad = whole("padded: pad", pad, InvalidLayout, hint="Use 0 for no padding; a row cannot shrink.")
     return Layout((rows, cols), (cols + pad, 1))
 
 
@@ -281,6 +297,12 @@ def blocked(rows: int, cols: int, block_rows: int = 8, block_cols: int = 8) -> L
     >>> blocked(16, 16)(0, 8)
     64
     """
+    rows, cols, block_rows, block_cols = (
+        whole(f"blocked: {name}", value, InvalidLayout, low=1)
+        for name, value in {
+            "rows": rows, "cols": cols, "block_rows": block_rows, "block_cols": block_cols,
+        }.items()
+    )  # fmt: skip
     if rows % block_rows or cols % block_cols:
         raise InvalidLayout(
             f"blocked: a {rows}x{cols} tile does not divide into {block_rows}x{block_cols} blocks."
@@ -300,14 +322,24 @@ def odd_pitch_pad(cols: int, element_bytes: int = 4, access_bytes: int = 4) -> i
     >>> odd_pitch_pad(32), odd_pitch_pad(32, element_bytes=4, access_bytes=16), odd_pitch_pad(64, 2, 16)
     (1, 4, 8)
     """
+    cols = whole("odd_pitch_pad: cols", cols, InvalidLayout, low=1)
+    element_bytes = whole("odd_pitch_pad: element_bytes", element_bytes, InvalidLayout, low=1)
+    access_bytes = whole("odd_pitch_pad: access_bytes", access_bytes, InvalidLayout, low=1)
     if access_bytes % element_bytes:
         raise InvalidLayout(
             f"odd_pitch_pad: {access_bytes} bytes are no whole number of {element_bytes}-byte elements."
             " Use an access at least as wide as an element."
         )
     per_access = access_bytes // element_bytes
-    accesses = ceil(cols / per_access)
+    accesses = -(-cols // per_access)
     return (accesses + 1 - accesses % 2) * per_access - cols
+
+
+def _require_layout(what: str, value: object) -> None:
+    if not isinstance(value, Layout):
+        raise InvalidLayout(
+            f"Layout: {what} got {value!r}; it takes a Layout. Build one, such as row_major((4, 8))."
+        )
 
 
 def _strides_in_words(shape: IntTuple) -> str:

@@ -16,14 +16,18 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from lanewise.errors import InvalidSwizzle
-from lanewise.indexmap import IndexMap, checked_coordinate
+from lanewise.errors import InvalidLayout, InvalidSwizzle
+from lanewise.indexmap import LARGEST_TABLE, IndexMap, checked_coordinate, require_identifier
+from lanewise.integers import LARGEST, as_int, whole
 from lanewise.layouts import Layout
+
+OFFSET_BITS = LARGEST.bit_length()
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,9 +58,10 @@ class Swizzle:
     def __post_init__(self) -> None:
         for name in ("bits", "base", "shift"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            number = as_int(value)
+            if number is None:
                 raise InvalidSwizzle(f"{self}: {name} is {value!r}. Use an int.")
-            object.__setattr__(self, name, int(value))
+            object.__setattr__(self, name, number)
         if self.bits < 0 or self.base < 0:
             raise InvalidSwizzle(
                 f"{self}: bits and base count bits. Use 0 or more; only shift may be negative."
@@ -66,14 +71,20 @@ class Swizzle:
                 f"{self}: with |shift| < bits it would change bits that it reads, and could not be undone."
                 f" Use a shift of at least {self.bits}, or fewer bits."
             )
+        if self.base + self.bits + abs(self.shift) > OFFSET_BITS:
+            raise InvalidSwizzle(
+                f"{self}: reaches beyond bit {OFFSET_BITS - 1}, the last of an offset. Use a smaller base or"
+                " shift."
+            )
 
     @classmethod
     def from_string(cls, text: str) -> Swizzle:
         """Read `"Swizzle<3,4,3>"`, with or without the word."""
-        match = re.fullmatch(r"\s*(?:Swizzle\s*)?<?\s*(\d+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*>?\s*", text)
+        number = r"\s*(-?[0-9]+)\s*"
+        match = re.fullmatch(rf"\s*(?:Swizzle\s*)?(<)?{number},{number},{number}(?(1)>)\s*", str(text))
         if not match:
             raise InvalidSwizzle(f"Swizzle: cannot read {text!r}. Write bits, base, shift: 'Swizzle<3,4,3>'.")
-        return cls(*map(int, match.groups()))
+        return cls(*map(int, match.groups()[1:]))
 
     @classmethod
     def from_map(cls, moved: Any) -> Swizzle:
@@ -84,7 +95,10 @@ class Swizzle:
 
         Raises `InvalidSwizzle` if no swizzle does; the first offset that contradicts is named.
         """
-        values = np.asarray(moved)
+        try:
+            values = np.asarray(moved)
+        except ValueError:  # rows of different lengths
+            values = np.empty(0)
         if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
             raise InvalidSwizzle(f"Swizzle: from_map needs a row of integers, got {moved!r}.")
         # A swizzle is linear over XOR, so the images of 1, 2, 4, .. tell all: the bits that move are read.
@@ -106,9 +120,10 @@ class Swizzle:
 
     def __call__(self, offset: Any) -> Any:
         x = np.asarray(offset)
-        if x.dtype.kind not in "iu" or (x < 0).any():
+        if x.dtype.kind not in "iu" or (x < 0).any() or (x > LARGEST).any():
             raise InvalidSwizzle(
-                f"{self}: offset {offset!r} is not an integer of 0 or more. Use // rather than /."
+                f"{self}: offset {offset!r} is not an integer of 0 or more, below 2**{OFFSET_BITS}."
+                " Use // rather than /."
             )
         x = x.astype(np.int64)
         read = x & self.mask_read
@@ -207,17 +222,26 @@ class SwizzledTile(IndexMap):
     swizzle: Swizzle
     layout: Layout
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.swizzle, Swizzle) or not isinstance(self.layout, Layout):
+            raise InvalidSwizzle(
+                f"SwizzledTile: got {self.swizzle!r} and {self.layout!r}; it takes a Swizzle and the Layout"
+                " that it follows, such as row_major((64, 32))."
+            )
+
     def __call__(self, *coordinate: Any) -> Any:
         return self.swizzle(self.layout(*coordinate))
 
-    def table(self) -> np.ndarray:
-        return np.asarray(self.swizzle(self.layout.table()))
+    @property
+    def extents(self) -> tuple[int, ...]:
+        return self.layout.extents
 
     @property
     def allocated_elems(self) -> int:
         return self.layout.allocated_elems
 
     def python(self, name: str = "tile_index") -> str:
+        require_identifier(self, name)
         shift = self.swizzle.shift
         towards = f">> {shift}" if shift >= 0 else f"<< {-shift}"
         return (
@@ -236,6 +260,12 @@ class _RowwiseTile(IndexMap):
     rows: int
     cols: int
 
+    def _make_whole(self, names: Sequence[str], low: int, high: int) -> None:
+        """Refuse fields that are no whole numbers of `low` to `high`, and turn NumPy's integers into ints."""
+        for name in names:
+            number = whole(f"{type(self).__name__}: {name}", getattr(self, name), InvalidSwizzle, low, high)
+            object.__setattr__(self, name, number)
+
     @abstractmethod
     def column(self, row: Any, col: Any) -> Any:
         """The column that (row, col) is moved to."""
@@ -245,20 +275,24 @@ class _RowwiseTile(IndexMap):
         """The same as a Python expression of `row` and `col`."""
 
     def __call__(self, *coordinate: Any) -> Any:
+        if len(coordinate) != 2:
+            raise InvalidLayout(f"{self}: got {len(coordinate)} coordinates. Give a row and a column.")
         row, col = coordinate
         row = checked_coordinate(self, row, self.rows)
         col = checked_coordinate(self, col, self.cols)
         index = row * self.cols + self.column(row, col)
         return int(index) if np.ndim(index) == 0 else index
 
-    def table(self) -> np.ndarray:
-        return np.asarray(self(*np.ix_(np.arange(self.rows), np.arange(self.cols))))
+    @property
+    def extents(self) -> tuple[int, ...]:
+        return self.rows, self.cols
 
     @property
     def allocated_elems(self) -> int:
         return self.rows * self.cols
 
     def python(self, name: str = "tile_index") -> str:
+        require_identifier(self, name)
         return f"def {name}(row, col):\n    return row * {self.cols} + {self.column_expression()}\n"
 
     def __str__(self) -> str:
@@ -280,6 +314,11 @@ class XorTile(_RowwiseTile):
     mask: int
     shift: int = 0
     row_shift: int = 0
+
+    def __post_init__(self) -> None:
+        self._make_whole(("rows", "cols"), 1, LARGEST_TABLE)
+        self._make_whole(("mask",), 0, LARGEST_TABLE - 1)
+        self._make_whole(("shift", "row_shift"), 0, LARGEST_TABLE.bit_length())
 
     def column(self, row: Any, col: Any) -> Any:
         return col ^ (((row >> self.row_shift) & self.mask) << self.shift)
@@ -318,6 +357,9 @@ class RotationTile(_RowwiseTile):
     unit: int = 1
     rows_per_step: int = 1
 
+    def __post_init__(self) -> None:
+        self._make_whole(("rows", "cols", "unit", "rows_per_step"), 1, LARGEST_TABLE)
+
     def column(self, row: Any, col: Any) -> Any:
         return (col + row // self.rows_per_step * self.unit) % self.cols
 
@@ -336,18 +378,13 @@ def xor_tile(rows: int, cols: int, mask: int | None = None, shift: int = 0, row_
 
     Raises `InvalidSwizzle`, with two elements that collide, if the width cannot take the XOR.
     """
-    largest_power_of_two_in_cols = cols & -cols
+    tile = XorTile(rows, cols, 0 if mask is None else mask, shift, row_shift)
     if mask is None:
-        mask = max((largest_power_of_two_in_cols >> shift) - 1, 0)
-    if rows < 1 or cols < 1 or min(mask, shift, row_shift) < 0:
-        raise InvalidSwizzle(
-            f"xor_tile: got rows={rows}, cols={cols}, mask={mask}, shift={shift}, row_shift={row_shift}."
-            " Use rows and cols of 1 or more, the others of 0 or more."
-        )
-    tile = XorTile(rows, cols, mask, shift, row_shift)
+        largest_power_of_two_in_cols = tile.cols & -tile.cols
+        tile = replace(tile, mask=max((largest_power_of_two_in_cols >> tile.shift) - 1, 0))
     defect = tile.defect()
     if defect:
-        reach = 1 << (mask << shift).bit_length()
+        reach = 1 << (tile.mask << tile.shift).bit_length()
         raise InvalidSwizzle(
             f"xor_tile: {tile}: {defect}. The XOR shuffles groups of {reach} columns, so the width must be a"
             f" multiple of {reach}: narrow the mask, widen the row, or use rotation_tile."
@@ -365,17 +402,13 @@ def rotation_tile(rows: int, cols: int, unit: int = 1, rows_per_step: int = 1) -
 
     Raises `InvalidSwizzle` if `unit` does not divide the width, which would tear a piece in two.
     """
-    if min(rows, cols, unit, rows_per_step) < 1:
-        raise InvalidSwizzle(
-            f"rotation_tile: got rows={rows}, cols={cols}, unit={unit}, rows_per_step={rows_per_step}."
-            " Use 1 or more for each."
-        )
-    if cols % unit:
+    tile = RotationTile(rows, cols, unit, rows_per_step)
+    if tile.cols % tile.unit:
         raise InvalidSwizzle(
             f"rotation_tile: pieces of {unit} columns do not divide a row of {cols}; the one that wraps"
             " around would be torn. Use a unit that divides the width."
         )
-    return RotationTile(rows, cols, unit, rows_per_step)
+    return tile
 
 
 def _bit_numbers(mask: int) -> tuple[int, ...]:
@@ -384,6 +417,7 @@ def _bit_numbers(mask: int) -> tuple[int, ...]:
 
 def log2(name: str, n_bytes: int) -> int:
     """The exponent of a power of two; `InvalidSwizzle` that names the quantity for any other number."""
-    if n_bytes < 1 or n_bytes & (n_bytes - 1):
-        raise InvalidSwizzle(f"Swizzle: {name} is {n_bytes} bytes. Swizzles move bits; use a power of two.")
-    return n_bytes.bit_length() - 1
+    number = as_int(n_bytes)
+    if number is None or number < 1 or number & (number - 1):
+        raise InvalidSwizzle(f"Swizzle: {name} is {n_bytes!r} bytes. Swizzles move bits; use a power of two.")
+    return number.bit_length() - 1
