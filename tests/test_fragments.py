@@ -308,3 +308,32 @@ def test_wrong_shapes_are_refused() -> None:
         MatrixMove(2).distribute(np.zeros((4, 8, 8)))
     with pytest.raises(InvalidLayout, match=r"It takes \(.., 32, 2, 2\)"):
         MatrixMove(2).collect(np.zeros((32, 4, 2)))
+
+
+def test_elements_outside_the_matrix_have_no_owner() -> None:
+    """A negative index would count from the end and name another lane."""
+    for row, message in (
+        (-1, r"coordinate -1 is outside 0\.\.15"),
+        (16, "coordinate 16 is outside"),
+        (1.5, "not an integer"),
+    ):
+        with pytest.raises(InvalidLayout, match=message):
+            M16N8K16.a.owner(row, 0)
+
+
+def test_lanes_that_point_nowhere_are_refused() -> None:
+    with pytest.raises(
+        InvalidLayout,
+        match=r"MatrixMove x2: got values of shape \(8,\)\. Give 16, one per address lane, or 32",
+    ):
+        MatrixMove(2).elements(LANE[:8], LANE[:16])
+    with pytest.raises(InvalidLayout, match="not an integer"):
+        MatrixMove(2).elements(LANE / 2, LANE)
+
+
+@pytest.mark.parametrize("n_matrices", [2.0, "2", None, True, 0])
+def test_a_number_of_matrices_is_1_2_or_4(n_matrices: object) -> None:
+    with pytest.raises(UnknownInstruction, match=rf"MatrixMove: {n_matrices!r} matrices"):
+        MatrixMove(n_matrices)  # type: ignore[arg-type]
+    with pytest.raises(UnknownInstruction, match="moves no matrices"):
+        MatrixMove.from_name(n_matrices)  # type: ignore[arg-type]

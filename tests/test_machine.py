@@ -7,6 +7,7 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,9 +124,9 @@ def test_the_driver_of_an_h200_states_the_same_limits():
 
 def test_a_machine_cannot_be_changed():
     with pytest.raises(AttributeError):
-        from_name("sm_90").banks = 16
+        from_name("sm_90").banks = 16  # type: ignore[misc]
     with pytest.raises(TypeError):
-        MACHINES["sm_90"] = None
+        MACHINES["sm_90"] = None  # type: ignore[index]
 
 
 # --- instructions -------------------------------------------------------------------------------------------
@@ -259,6 +260,15 @@ def test_a_launch_that_uses_no_shared_memory_is_not_limited_by_it():
     assert occupancy("sm_80", 64).limits["shared"] == 164  # the reserved KB of each block
 
 
+def test_numpy_integers_are_counted_as_ints():
+    request = {
+        "threads_per_block": np.int8(96),
+        "registers_per_thread": np.uint8(32),
+        "shared_bytes": np.int16(4096),
+    }
+    assert occupancy("sm_90", **request) == occupancy("sm_90", 96, 32, 4096)  # type: ignore[arg-type]
+
+
 def test_occupancy_reads_as_a_sentence():
     assert (
         str(occupancy("sm_80", 1024))
@@ -274,20 +284,16 @@ def test_occupancy_reads_as_a_sentence():
     [
         (
             {"threads_per_block": 2048},
-            "threads_per_block: got 2048; sm_90 allows 1 to 1024. Change the launch, or ask another machine.",
+            "threads_per_block: got 2048; give a whole number from 1 to 1,024. So much sm_90 allows: change the"
+            " launch, or ask another machine.",
         ),
-        ({"threads_per_block": 0}, "threads_per_block: got 0; sm_90 allows 1 to 1024."),
-        (
-            {"threads_per_block": 32.0},
-            "threads_per_block: got 32.0; it is a whole number from 1 to 1024 on sm_90.",
-        ),
-        ({"registers_per_thread": 256}, "registers_per_thread: got 256; sm_90 allows 1 to 255."),
-        (
-            {"shared_bytes": 228 * 1024},
-            "shared_bytes: got 233472; sm_90 allows 0 to 232448"
-            " (beyond 49152 it must be dynamic and opted into).",
-        ),
-        ({"shared_bytes": -4}, "shared_bytes: got -4; sm_90 allows 0 to 232448"),
+        ({"threads_per_block": 0}, "threads_per_block: got 0; give a whole number from 1 to 1,024."),
+        ({"threads_per_block": 32.0}, "threads_per_block: got 32.0; give a whole number from 1 to 1,024."),
+        ({"threads_per_block": True}, "threads_per_block: got True;"),
+        ({"registers_per_thread": 256}, "registers_per_thread: got 256; give a whole number from 1 to 255."),
+        ({"shared_bytes": 228 * 1024}, "shared_bytes: got 233472; give a whole number from 0 to 232,448."),
+        ({"shared_bytes": -4}, "shared_bytes: got -4; give a whole number from 0 to 232,448."),
+        ({"shared_bytes": "48 KB"}, "shared_bytes: got '48 KB'; give a whole number from 0 to 232,448."),
         (
             {"threads_per_block": 1024, "registers_per_thread": 65},
             "registers: 1024 threads of 65 registers take 73728 as allocated; a block on sm_90 has 65536."

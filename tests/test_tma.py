@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from lanewise.errors import InvalidSwizzle
+from lanewise.errors import InvalidLayout, InvalidSwizzle
 from lanewise.memory import shared_wavefronts
 from lanewise.swizzles import Swizzle
 from lanewise.tma import TMA_32B, TMA_64B, TMA_128B, TmaMode
@@ -83,5 +85,31 @@ def test_C20_the_message_says_what_goes_wrong() -> None:
     )
     with pytest.raises(InvalidSwizzle, match="base address 16 is not a multiple of 128, as every mode needs"):
         TMA_128B.misread_chunks(16)
-    with pytest.raises(InvalidSwizzle, match=r"no mode swizzles rows of 48 bytes\. Use 32, 64 or 128"):
-        TmaMode(48)
+    for row_bytes in (48, 128.0, "128", None, True):
+        with pytest.raises(
+            InvalidSwizzle, match=rf"no mode swizzles rows of {row_bytes!r} bytes\. Use 32, 64 or 128"
+        ):
+            TmaMode(row_bytes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: TMA_128B.address(-128, 0), InvalidSwizzle, "TMA 128B: base address: got -128; give a whole number of 0 or more."),
+        (lambda: TMA_128B.require_aligned(1024.0), InvalidSwizzle, "TMA 128B: base address: got 1024.0;"),  # type: ignore[arg-type]
+        (lambda: TMA_128B.address(0, 1.5), InvalidLayout, "TMA 128B: coordinate 1.5 is not an integer."),
+        (lambda: TMA_64B.address(0, 0, byte=64), InvalidLayout, "TMA 64B: coordinate 64 is outside 0..63."),
+        (lambda: TMA_64B.address(0, -1), InvalidLayout, "TMA 64B: coordinate -1 is outside"),
+        (lambda: TMA_64B.tile(0), InvalidLayout, "TMA 64B: rows: got 0; give a whole number of 1 or more."),
+        (lambda: TMA_64B.tile(8, element_bytes=0), InvalidSwizzle, "Swizzle: unit_bytes is 0 bytes."),
+        (lambda: TMA_64B.tile(8, element_bytes=32), InvalidSwizzle, "Swizzle<2,4,3> moves pieces of 16 bytes, which tears units of 32 bytes."),
+    ],
+)  # fmt: skip
+def test_bad_input(call: Callable, error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert str(caught.value).startswith(message)
+
+
+def test_numpy_integers_of_few_bits_do_not_wrap_around() -> None:
+    assert TMA_128B.address(np.int64(1024), np.int8(100), np.uint8(100)) == TMA_128B.address(1024, 100, 100)  # type: ignore[arg-type]

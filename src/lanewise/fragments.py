@@ -29,6 +29,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lanewise.errors import InvalidLayout, UnknownInstruction
+from lanewise.indexmap import checked_coordinate
+from lanewise.integers import LARGEST, as_int
 from lanewise.machine import MATRIX_ROWS, WARP_LANES
 
 MATRIX = MATRIX_ROWS  # rows, and columns of 2-byte elements, of the building block
@@ -89,10 +91,16 @@ class Fragment:
     def owner(self, row: Any, col: Any) -> tuple[Any, Any, Any]:
         """Lane, register and position in the register that hold an element; arrays work too.
 
+        Raises `InvalidLayout` for an element outside the matrix.
+
         >>> M16N8K16.c.owner(9, 2)
         (5, 2, 0)
         """
-        found = self.owners[row, col]
+        rows, cols = (
+            checked_coordinate(self, given, extent)
+            for given, extent in zip((row, col), self.shape, strict=True)
+        )
+        found = self.owners[rows, cols]
         if found.ndim == 1:
             return int(found[0]), int(found[1]), int(found[2])
         return found[..., 0], found[..., 1], found[..., 2]
@@ -177,15 +185,17 @@ class MatrixMove:
     transposed: bool = False
 
     def __post_init__(self) -> None:
-        if self.n_matrices not in (1, 2, 4):
+        n_matrices = as_int(self.n_matrices)
+        if n_matrices not in (1, 2, 4):
             raise UnknownInstruction(
-                f"MatrixMove: {self.n_matrices} matrices. ldmatrix and stmatrix move 1, 2 or 4."
+                f"MatrixMove: {self.n_matrices!r} matrices. ldmatrix and stmatrix move 1, 2 or 4."
             )
+        object.__setattr__(self, "n_matrices", n_matrices)
 
     @classmethod
     def from_name(cls, name: str) -> MatrixMove:
         """Read an instruction name; ldmatrix and stmatrix use the same map in opposite directions."""
-        match = re.fullmatch(r"(?:ldmatrix|stmatrix)\.x([124])(\.trans)?", name)
+        match = re.fullmatch(r"(?:ldmatrix|stmatrix)\.x([124])(\.trans)?", str(name))
         if not match:
             raise UnknownInstruction(
                 f"{name!r} moves no matrices. Use ldmatrix or stmatrix with .x1, .x2 or .x4, perhaps .trans."
@@ -237,11 +247,21 @@ class MatrixMove:
     def elements(self, row: Any, chunk: Any) -> tuple[np.ndarray, np.ndarray]:
         """Tile (row, column) that lands in each (lane, register, half), if lanes point at `row`, `chunk`.
 
-        A chunk is 8 columns, 16 bytes. Lanes beyond the address lanes are ignored.
+        `row` and `chunk` are ints, one for each address lane or for all 32; a chunk is 8 columns, 16 bytes.
+        Lanes beyond the address lanes are ignored. Raises `InvalidLayout` for other shapes.
         """
-        row, chunk = (np.asarray(given)[: self.n_address_lanes] for given in (row, chunk))
+        row, chunk = (self._per_address_lane(given) for given in (row, chunk))
         pointing_lane = np.arange(self.n_matrices)[:, np.newaxis] * MATRIX + self.within_matrix.row
         return row[pointing_lane], chunk[pointing_lane] * MATRIX + self.within_matrix.col
+
+    def _per_address_lane(self, given: Any) -> np.ndarray:
+        values = checked_coordinate(self, given, LARGEST // MATRIX)
+        if values.shape not in ((WARP_LANES,), (self.n_address_lanes,)):
+            raise InvalidLayout(
+                f"{self}: got values of shape {values.shape}. Give {self.n_address_lanes}, one per address lane,"
+                f" or {WARP_LANES}."
+            )
+        return values[: self.n_address_lanes]
 
     def __str__(self) -> str:
         return f"MatrixMove x{self.n_matrices}{'.trans' if self.transposed else ''}"

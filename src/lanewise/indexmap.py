@@ -95,8 +95,8 @@ def require_listable(owner: object, n_elems: int) -> None:
     """Raise `InvalidLayout` in the owner's name for a number of elements that would fill the memory."""
     if n_elems > LARGEST_TABLE:
         raise InvalidLayout(
-            f"{owner}: has {n_elems:,} elements; at most {LARGEST_TABLE:,} are listed one by one. Call it with"
-            " the coordinates you need, or take a smaller tile."
+            f"{owner}: has {n_elems:,} elements; at most {LARGEST_TABLE:,} are listed one by one. Call it"
+            " with the coordinates you need, or take a smaller tile."
         )
 
 

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lanewise.errors import InvalidLaunch, UnknownInstruction, UnknownMachine
+from lanewise.integers import whole
 
 # The same on every machine of the model; the fields of `Machine` say from which document.
 WARP_LANES = 32
@@ -325,16 +326,19 @@ def occupancy(
 ) -> Occupancy:
     """Count the blocks that fit on one SM, as the vendor's calculator does (cuda_occupancy.h, CUDA 13.0).
 
-    `shared_bytes` is static and dynamic shared memory of one block together. The SM is taken to be configured
+    `shared_bytes` is static and dynamic shared memory of one block together; what exceeds
+    `static_shared_bytes_per_block` must be dynamic, and opted into. The SM is taken to be configured
     for the most shared memory it has; a smaller carveout can only lower the count.
 
     >>> print(occupancy("sm_90", threads_per_block=256, shared_bytes=224 * 132 * 4))
     1 block per SM, 8 warps (12.5% of the most), limited by shared memory
 
-    Raises `InvalidLaunch` if not even one block fits.
+    Raises `UnknownMachine`, or `InvalidLaunch` if not even one block fits.
     """
     machine = from_name(machine)
-    _check_request(machine, threads_per_block, registers_per_thread, shared_bytes)
+    threads_per_block, registers_per_thread, shared_bytes = _checked_request(
+        machine, threads_per_block, registers_per_thread, shared_bytes
+    )
     warps_per_block = -(-threads_per_block // machine.warp_lanes)
     limits = {
         "threads": machine.max_warps_per_sm // warps_per_block,
@@ -372,20 +376,18 @@ def _blocks_by_shared(machine: Machine, shared_bytes: int) -> int | None:
     return machine.shared_bytes_per_sm // taken if taken else None
 
 
-def _check_request(
+def _checked_request(
     machine: Machine, threads_per_block: int, registers_per_thread: int, shared_bytes: int
-) -> None:
-    _check_range("threads_per_block", threads_per_block, 1, machine.max_threads_per_block, machine, "")
-    _check_range(
-        "registers_per_thread", registers_per_thread, 1, machine.max_registers_per_thread, machine, ""
+) -> tuple[int, int, int]:
+    hint = f"So much {machine} allows: change the launch, or ask another machine."
+    threads_per_block = whole(
+        "threads_per_block", threads_per_block, InvalidLaunch, 1, machine.max_threads_per_block, hint
     )
-    _check_range(
-        "shared_bytes",
-        shared_bytes,
-        0,
-        machine.max_shared_bytes_per_block,
-        machine,
-        f" (beyond {machine.static_shared_bytes_per_block} it must be dynamic and opted into)",
+    registers_per_thread = whole(
+        "registers_per_thread", registers_per_thread, InvalidLaunch, 1, machine.max_registers_per_thread, hint
+    )
+    shared_bytes = whole(
+        "shared_bytes", shared_bytes, InvalidLaunch, 0, machine.max_shared_bytes_per_block, hint
     )
     # The launch check rounds a block's warps up to whole partitions, although they need not be spread so.
     warps = _round_up(-(-threads_per_block // machine.warp_lanes), machine.partitions_per_sm)
@@ -394,15 +396,6 @@ def _check_request(
         raise InvalidLaunch(
             f"registers: {threads_per_block} threads of {registers_per_thread} registers take {needed} as"
             f" allocated; a block on {machine} has {machine.registers_per_block}. Use fewer threads, or cap"
-            f" the registers with cuda.jit(max_registers=...)."
+            " the registers with cuda.jit(max_registers=...)."
         )
-
-
-def _check_range(what: str, value: int, low: int, high: int, machine: Machine, note: str) -> None:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise InvalidLaunch(f"{what}: got {value!r}; it is a whole number from {low} to {high} on {machine}.")
-    if not low <= value <= high:
-        raise InvalidLaunch(
-            f"{what}: got {value}; {machine} allows {low} to {high}{note}."
-            f" Change the launch, or ask another machine."
-        )
+    return threads_per_block, registers_per_thread, shared_bytes

@@ -20,7 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.errors import InvalidSwizzle
+from lanewise.errors import InvalidLayout, InvalidSwizzle
+from lanewise.indexmap import checked_coordinate
+from lanewise.integers import LARGEST, as_int, whole
 from lanewise.layouts import row_major
 from lanewise.machine import CHUNK_BYTES
 from lanewise.swizzles import Swizzle, SwizzledTile, log2
@@ -40,10 +42,12 @@ class TmaMode:
     row_bytes: int
 
     def __post_init__(self) -> None:
-        if self.row_bytes not in (32, 64, 128):
+        row_bytes = as_int(self.row_bytes)
+        if row_bytes not in (32, 64, 128):
             raise InvalidSwizzle(
-                f"TmaMode: no mode swizzles rows of {self.row_bytes} bytes. Use 32, 64 or 128."
+                f"TmaMode: no mode swizzles rows of {self.row_bytes!r} bytes. Use 32, 64 or 128."
             )
+        object.__setattr__(self, "row_bytes", row_bytes)
 
     @property
     def swizzle(self) -> Swizzle:
@@ -56,13 +60,24 @@ class TmaMode:
         return self.swizzle.period
 
     def address(self, base_address: int, row: Any, byte: Any = 0) -> Any:
-        """The absolute shared address to which the hardware writes byte `byte` of row `row`."""
-        if base_address < 0 or base_address % DESTINATION_ALIGNMENT_BYTES:
+        """The absolute shared address to which the hardware writes byte `byte` of row `row`.
+
+        `row` and `byte` are ints or arrays of ints. Raises `InvalidSwizzle` for a base that the hardware
+        refuses, `InvalidLayout` for a byte outside its row.
+
+        >>> TMA_128B.address(1024, row=1)
+        1168
+        """
+        base_address = whole(f"{self}: base address", base_address, InvalidSwizzle)
+        if base_address % DESTINATION_ALIGNMENT_BYTES:
             raise InvalidSwizzle(
                 f"{self}: base address {base_address} is not a multiple of {DESTINATION_ALIGNMENT_BYTES}, as"
                 f" every mode needs. Align the tile to {self.alignment_bytes} bytes."
             )
-        return self.swizzle(base_address + np.asarray(row) * self.row_bytes + byte)
+        rows = checked_coordinate(self, row, (LARGEST - base_address) // self.row_bytes)
+        return self.swizzle(
+            base_address + rows * self.row_bytes + checked_coordinate(self, byte, self.row_bytes)
+        )
 
     def misread_chunks(self, base_address: int) -> np.ndarray:
         """Which 16-byte chunks of 8 rows a reader gets wrong that XORs offsets from the tile's start.
@@ -79,7 +94,7 @@ class TmaMode:
 
     def require_aligned(self, base_address: int) -> None:
         """Raise `InvalidSwizzle`, saying what would be misread, unless a tile may start at this address."""
-        if base_address % self.alignment_bytes:
+        if whole(f"{self}: base address", base_address, InvalidSwizzle) % self.alignment_bytes:
             wrong = self.misread_chunks(base_address)
             raise InvalidSwizzle(
                 f"{self}: base address {base_address} is not a multiple of {self.alignment_bytes}: a reader"
@@ -93,8 +108,9 @@ class TmaMode:
         >>> str(TMA_64B.tile(rows=64))
         'Swizzle<2,3,3> o (64,32):(32,1)'
         """
-        layout = row_major((rows, self.row_bytes // element_bytes))
-        return self.swizzle.in_units_of(element_bytes).compose(layout)
+        swizzle = self.swizzle.in_units_of(element_bytes)
+        height = whole(f"{self}: rows", rows, InvalidLayout, low=1)
+        return swizzle.compose(row_major((height, self.row_bytes // element_bytes)))
 
     def __str__(self) -> str:
         return f"TMA {self.row_bytes}B"
