@@ -25,9 +25,8 @@ CODE_PT, NOTE_PT = 8.5, 9.0
 CODE_ROW, NOTE_ROW = 2.2, 2.0  # cells
 PAUSE = 0.6  # below the notes of a line
 NUMBER_X, CODE_X = 4.6, 5.8  # right end of line numbers, left end of code
-BAR_X, BAR_WIDTH, SHARE_X = 70.5, 12.5, 84.0
-NOTES_WIDTH = BAR_X - 0.8  # right end of words beside a bar
-NOTE_X = 8.0
+BAR_WIDTH, SHARE_X = 10.0, 18.7  # of the bar, and where its number starts
+NOTE_X, BESIDE_X = 8.0, 23.0  # where words start, alone and beside a bar
 MONO_WIDTH = 0.602  # em, of DejaVu Sans Mono and Menlo
 CHARACTER = MONO_WIDTH * CODE_PT / CELL_PT
 MOST_CHARACTERS = int((WIDTH - CODE_X - 0.5) / CHARACTER)
@@ -202,13 +201,13 @@ def _draw_code(sheet: Sheet, y: float, number: int | None, indent: int, text: st
 
 
 def _draw_note(sheet: Sheet, y: float, note: Note, name: str) -> None:
-    middle = y + NOTE_ROW / 2
-    room = (NOTES_WIDTH if note.share else WIDTH - 0.5) - NOTE_X
-    size = min(NOTE_PT, room * CELL_PT / (len(note.words) * style.DIGIT_WIDTH))
-    sheet.text(NOTE_X, middle, note.words, max(size, style.SMALLEST), color=LOST if note.bad else MUTED)
+    x, middle = BESIDE_X if note.share else NOTE_X, y + NOTE_ROW / 2
+    size = min(NOTE_PT, (WIDTH - 0.5 - x) * CELL_PT / (len(note.words) * style.DIGIT_WIDTH))
+    sheet.text(x, middle, note.words, max(size, style.SMALLEST), color=LOST if note.bad else MUTED)
     if note.share:
-        sheet.box(BAR_X, y + 0.4, BAR_WIDTH, NOTE_ROW - 0.8, edge=DANGER.edge, line=0.7)
-        full = (BAR_X, y + 0.4, BAR_WIDTH * note.share, NOTE_ROW - 0.8)
+        bar = (NOTE_X, y + 0.4, BAR_WIDTH, NOTE_ROW - 0.8)
+        sheet.box(*bar, edge=DANGER.edge, line=0.7)
+        full = (NOTE_X, y + 0.4, BAR_WIDTH * note.share, NOTE_ROW - 0.8)
         sheet.box(*full, fill=DANGER.fill, edge=DANGER.edge, line=0.7, hatch="//", gid=f"excess{name}")
         sheet.text(SHARE_X, middle, _percent(note.share), NOTE_PT, bold=True)
 

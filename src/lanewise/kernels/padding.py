@@ -44,7 +44,7 @@ def transpose_naive(src, dst):
 
 @cuda.jit
 def transpose_tiled(src, dst):
-    """Changed: through a tile, so that global memory is read and written along rows."""
+    """Changed: through a tile; global memory is read and written in rows."""
     tile = cuda.shared.array((TILE, TILE), float32)
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
     col, row = cuda.blockIdx.x * TILE + x, cuda.blockIdx.y * TILE + y
@@ -76,7 +76,7 @@ def transpose_padded(src, dst):
 
 @cuda.jit
 def transpose_swizzled(src, dst):
-    """Changed: no unused element; a row keeps its columns in the order column XOR row."""
+    """Changed: no unused element; a row's columns are permuted by XOR."""
     tile = cuda.shared.array((TILE, TILE), float32)
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
     col, row = cuda.blockIdx.x * TILE + x, cuda.blockIdx.y * TILE + y

@@ -30,7 +30,7 @@ def grid_of(C: np.ndarray) -> tuple[int, int]:
 
 @cuda.jit
 def matmul_tiled(A, B, C):
-    """The baseline: each thread takes a row of one tile times a column of the other, tile by tile."""
+    """The baseline: a thread computes one element, tile by tile."""
     a_tile = cuda.shared.array((SIDE, SIDE), float32)
     b_tile = cuda.shared.array((SIDE, SIDE), float32)
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
@@ -42,5 +42,5 @@ def matmul_tiled(A, B, C):
         cuda.syncthreads()  # both tiles are full before anyone multiplies
         for k in range(SIDE):
             acc += a_tile[y, k] * b_tile[k, x]
-        cuda.syncthreads()  # everyone has multiplied before the tiles are overwritten
+        cuda.syncthreads()  # everyone is done before the tiles change
     C[row, col] = acc
