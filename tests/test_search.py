@@ -445,9 +445,9 @@ def test_a_single_instruction_may_be_a_tuple_or_a_value() -> None:
 @pytest.mark.parametrize(
     ("search", "error", "message"),
     [
-        (lambda: search_layouts([], 32, 32), InvalidAccess, "no accesses given. Name at least one"),
-        (lambda: search_layouts([FILL], 0, 32), InvalidAccess, "got 0 rows and 32 columns of 4-byte elements"),
-        (lambda: search_layouts([FILL], 32, 32, 3), InvalidAccess, "elements of 1, 2, 4, 8 or 16 bytes"),
+        (lambda: search_layouts([], 32, 32), InvalidAccess, r"got \[\] for accesses; give a list of at least one"),
+        (lambda: search_layouts([FILL], 0, 32), InvalidAccess, "tile: rows: got 0; give a whole number of 1 or more"),
+        (lambda: search_layouts([FILL], 32, 32, 3), InvalidAccess, "element_bytes: got 3; elements have 1, 2, 4, 8 or 16 bytes"),
         (lambda: search_layouts([FILL], 32, 33), InvalidAccess,
          "st.shared.b128: a row of 33 elements is no whole number of accesses of 4"),
         (lambda: search_layouts([along_rows("st.shared.b16")], 32, 32), InvalidAccess,
@@ -461,12 +461,25 @@ def test_a_single_instruction_may_be_a_tuple_or_a_value() -> None:
         (lambda: TileAccess("ld.shared.b32", [0, 1], 0), InvalidAccess, r"got shapes row \(2,\), col \(\)"),
         (lambda: TileAccess("ld.shared.b32", lambda lane: lane / 2, 0), InvalidAccess, "row holds float64 values"),
         (lambda: TileAccess("ld.shared.b32", 0, 0, active=1), InvalidAccess, "bools for active"),
-        (lambda: TileAccess("ld.shared.b32", 0, 0, times=0), InvalidAccess, "times is 0. Use 1 or more"),
+        (lambda: TileAccess("ld.shared.b32", 0, 0, times=0), InvalidAccess, "times: got 0; give a whole number of 1 or more"),
         (lambda: search_layouts([FILL], 32, 32, also={"pad 1": padded(32, 32, 1)}), InvalidLayout,
          r"\['pad 1'\] in also is tried anyway"),
         (lambda: TileAccess("ld.global.b32", 0, 0), UnknownInstruction, "not a shared-memory instruction"),
         (lambda: matrix_loads("ldmatrix.x3"), UnknownInstruction, "ldmatrix.x"),
         (lambda: SEARCHES[0]["pad one"], InvalidLayout, "Did you mean pad"),
+        (lambda: SEARCHES[0][3], InvalidLayout, "3 is not one of the"),  # type: ignore[index]
+        (lambda: SEARCHES[0].best_of("padding"), InvalidLayout, "'padding' is no kind of candidate. Use one of plain, pad,"),
+        (lambda: matrix_loads("ld.shared.b32"), UnknownInstruction, "moves no matrices"),
+        (lambda: search_layouts(FILL, 32, 32), InvalidAccess, "give a list of at least one"),  # type: ignore[arg-type]
+        (lambda: search_layouts(["ld.shared.b32"], 32, 32), InvalidAccess, "got 'ld.shared.b32' as an access. Give along_rows"),  # type: ignore[list-item]
+        (lambda: search_layouts([lambda tile: 3], 32, 32), InvalidAccess, "as an access. Give along_rows"),  # type: ignore[list-item, return-value]
+        (lambda: search_layouts([FILL], "32", 32), InvalidAccess, "tile: rows: got '32'"),  # type: ignore[arg-type]
+        (lambda: search_layouts([FILL], 32, 32.0), InvalidAccess, "tile: cols: got 32.0"),  # type: ignore[arg-type]
+        (lambda: search_layouts([FILL], 2**31, 32), InvalidAccess, "takes 274,877,906,944 bytes; a block has at most 232,448 of shared"),
+        (lambda: search_layouts([FILL], 32, 32, also={"mine": 33}), InvalidLayout, "'mine' is 33, no layout"),  # type: ignore[dict-item]
+        (lambda: search_layouts([FILL], 32, 32, also=[padded(32, 32, 1)]), InvalidLayout, "give layouts by name"),  # type: ignore[arg-type]
+        (lambda: TileAccess("ld.shared.b32", np.zeros((0, 32), int), 0), InvalidAccess, r"got shapes row \(0, 32\)"),
+        (lambda: TileAccess("ld.shared.b32", [[0], [1, 2]], 0), InvalidAccess, "row: got rows of different lengths"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_searched_says_why(search, error: type[Exception], message: str) -> None:  # type: ignore[no-untyped-def]
@@ -482,3 +495,10 @@ def test_a_given_layout_of_other_size_is_refused() -> None:
     assert search_layouts([FILL], 32, 32, also={"rot": rotation_tile(32, 32)})["rot"].problem.startswith(
         "misaligned"
     )
+
+
+def test_numpy_integers_give_the_same_search() -> None:
+    found = search_layouts(TRANSPOSE, np.int8(16), np.uint8(16), np.int64(4))  # type: ignore[arg-type]
+    assert [str(candidate) for candidate in found.candidates] == [
+        str(candidate) for candidate in search_layouts(TRANSPOSE, 16, 16, 4).candidates
+    ]

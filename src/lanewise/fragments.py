@@ -258,8 +258,8 @@ class MatrixMove:
         values = checked_coordinate(self, given, LARGEST // MATRIX)
         if values.shape not in ((WARP_LANES,), (self.n_address_lanes,)):
             raise InvalidLayout(
-                f"{self}: got values of shape {values.shape}. Give {self.n_address_lanes}, one per address lane,"
-                f" or {WARP_LANES}."
+                f"{self}: got values of shape {values.shape}. Give {self.n_address_lanes}, one per address"
+                f" lane, or {WARP_LANES}."
             )
         return values[: self.n_address_lanes]
 

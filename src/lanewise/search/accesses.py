@@ -8,27 +8,46 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from lanewise.access import as_array
 from lanewise.errors import InvalidAccess
-from lanewise.fragments import A_ROW_MAJOR, MATRIX, OperandLoad
+from lanewise.fragments import A_ROW_MAJOR, MatrixMove, OperandLoad
 from lanewise.instructions import Instruction, instruction
-from lanewise.machine import WARP_LANES
+from lanewise.integers import whole
+from lanewise.machine import MACHINES, WARP_LANES
 from lanewise.text import count
+
+MOST_SHARED_BYTES = max(machine.max_shared_bytes_per_block for machine in MACHINES.values())
 
 
 @dataclass(frozen=True)
 class TileShape:
-    """The tile as the algorithm sees it: rows, columns, bytes per element."""
+    """The tile as the algorithm sees it: rows, columns, bytes per element.
+
+    Raises `InvalidAccess` for impossible sizes and for tiles that no GPU has the shared memory for.
+    """
 
     rows: int
     cols: int
     element_bytes: int
 
     def __post_init__(self) -> None:
-        if min(self.rows, self.cols) < 1 or self.element_bytes not in (1, 2, 4, 8, 16):
+        for name in ("rows", "cols", "element_bytes"):
+            object.__setattr__(self, name, whole(f"tile: {name}", getattr(self, name), InvalidAccess, low=1))
+        if self.element_bytes not in (1, 2, 4, 8, 16):
             raise InvalidAccess(
-                f"tile: got {self.rows} rows and {self.cols} columns of {self.element_bytes}-byte elements."
-                " Use 1 or more rows and columns, and elements of 1, 2, 4, 8 or 16 bytes."
+                f"tile: element_bytes: got {self.element_bytes}; elements have 1, 2, 4, 8 or 16 bytes."
+                " Describe a larger one as several elements."
             )
+        if self.n_bytes > MOST_SHARED_BYTES:
+            raise InvalidAccess(
+                f"tile: {self} takes {self.n_bytes:,} bytes; a block has at most {MOST_SHARED_BYTES:,} of shared"
+                " memory. Describe the part that a block holds at one time."
+            )
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the elements, without padding."""
+        return self.rows * self.cols * self.element_bytes
 
     def elems_per_access(self, spec: Instruction) -> int:
         """Neighbouring elements of a row that one lane (or one row of ldmatrix) moves."""
@@ -69,14 +88,14 @@ class TileAccess:
         spec = instruction(self.instruction, space="shared")
         given = {"row": self.row, "col": self.col, "active": self.active}
         arrays = {
-            what: np.asarray(value(np.arange(WARP_LANES)) if callable(value) else value)
+            what: as_array(f"{spec}: {what}", value(np.arange(WARP_LANES)) if callable(value) else value)
             for what, value in given.items()
         }
         for what, array in arrays.items():
             if array.dtype.kind not in ("b" if what == "active" else "iu"):
                 raise InvalidAccess(f"{spec}: {what} holds {array.dtype} values. Use ints; bools for active.")
-        if self.times < 1:
-            raise InvalidAccess(f"{spec}: times is {self.times}. Use 1 or more, or leave the access out.")
+        times = whole(f"{spec}: times", self.times, InvalidAccess, low=1, hint="Or leave the access out.")
+        object.__setattr__(self, "times", times)
         for what, array in zip(arrays, _broadcast(spec, arrays), strict=True):
             object.__setattr__(self, what, array)
         # Lanes beyond the address lanes of ldmatrix.x1 and .x2 take part, but their addresses do not count.
@@ -100,7 +119,11 @@ Pattern: TypeAlias = "TileAccess | Callable[[TileShape], TileAccess] | tuple[str
 
 
 def along_rows(instruction: str, name: str = "") -> Callable[[TileShape], TileAccess]:
-    """The whole tile, consecutive lanes along its rows: the usual fill from global memory."""
+    """The whole tile, consecutive lanes along its rows: the usual fill from global memory.
+
+    >>> str(along_rows("st.shared.b128")(TileShape(64, 32, element_bytes=2)))
+    'st.shared.b128 by rows: st.shared.b128, 8 warp instructions'
+    """
     return lambda tile: _walk(instruction, tile, down=False, name=name or f"{instruction} by rows")
 
 
@@ -114,8 +137,8 @@ def matrix_loads(load: str | OperandLoad = A_ROW_MAJOR, name: str = "") -> Calla
 
     With a mere name the matrices of one instruction lie as those of an A operand: downwards first.
     """
-    if isinstance(load, str):
-        n_matrices = instruction(load, space="shared").address_lanes // MATRIX
+    if not isinstance(load, OperandLoad):
+        n_matrices = MatrixMove.from_name(load).n_matrices
         operand = OperandLoad(load, load, A_ROW_MAJOR.origins[:n_matrices])
     else:
         operand = load
@@ -124,12 +147,14 @@ def matrix_loads(load: str | OperandLoad = A_ROW_MAJOR, name: str = "") -> Calla
 
 def resolve(pattern: Pattern, tile: TileShape) -> TileAccess:
     """Turn what the caller gave into an access of this tile, and check that its lanes stay inside."""
-    if isinstance(pattern, TileAccess):
-        access = pattern
-    elif callable(pattern):
-        access = pattern(tile)
-    else:
-        access = TileAccess(*pattern)
+    access = pattern(tile) if callable(pattern) else pattern
+    if isinstance(access, tuple) and len(access) == 3:
+        access = TileAccess(*access)
+    if not isinstance(access, TileAccess):
+        raise InvalidAccess(
+            f"search: got {pattern!r} as an access. Give along_rows(..), down_columns(..), matrix_loads(..),"
+            " a TileAccess, or a tuple (instruction, row, col)."
+        )
     last_col = access.col + tile.elems_per_access(access.spec) - 1
     for what, touched, extent in (("row", access.row, tile.rows), ("column", last_col, tile.cols)):
         outside = access.active & ((touched < 0) | (touched >= extent))
@@ -146,7 +171,12 @@ def _broadcast(spec: Instruction, arrays: dict[str, np.ndarray]) -> list[np.ndar
         broadcast = np.broadcast_arrays(*arrays.values(), np.empty((1, WARP_LANES)))[:-1]
     except ValueError:
         broadcast = ()
-    if not broadcast or broadcast[0].ndim != 2 or broadcast[0].shape[1] != WARP_LANES:
+    if (
+        not broadcast
+        or broadcast[0].ndim != 2
+        or broadcast[0].shape[1] != WARP_LANES
+        or not len(broadcast[0])
+    ):
         shapes = ", ".join(f"{what} {array.shape}" for what, array in arrays.items())
         raise InvalidAccess(
             f"{spec}: got shapes {shapes}. Give one value, {WARP_LANES} values, or (n, {WARP_LANES}) values."

@@ -79,8 +79,13 @@ def try_layout(
     >>> print(try_layout("pad 1", padded(32, 32, 1), tile, [column]))
     pad 1: 4,224 bytes, 1/1
 
-    Raises `InvalidLayout` if the layout is made for a tile of another shape.
+    Raises `InvalidLayout` if it is no layout, or made for a tile of another shape.
     """
+    if not isinstance(layout, IndexMap):
+        raise InvalidLayout(
+            f"search: {name!r} is {layout!r}, no layout. Give a Layout such as padded(32, 32, 1), a swizzled"
+            " tile, or xor_tile(32, 32)."
+        )
     table = layout.table()
     if table.shape != (tile.rows, tile.cols):
         raise InvalidLayout(
@@ -88,7 +93,7 @@ def try_layout(
             f" of a {tile}. Build it for ({tile.rows}, {tile.cols})."
         )
     n_bytes = layout.n_bytes(tile.element_bytes)
-    extra = n_bytes - tile.rows * tile.cols * tile.element_bytes
+    extra = n_bytes - tile.n_bytes
     defect = layout.defect()
     misfits = (_misfit(table, tile, access) for access in accesses)
     problem = f"not a permutation: {defect}" if defect else next(filter(None, misfits), "")

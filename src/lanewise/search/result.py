@@ -51,14 +51,19 @@ class LayoutSearch:
         return tuple(front)
 
     def best_of(self, kind: str) -> Candidate | None:
-        """The best usable candidate of a kind: "plain", "pad", "swizzle", "xor", "rotation" or "given"."""
+        """The best usable candidate of a kind: "plain", "pad", "swizzle", "xor", "rotation" or "given".
+
+        None if none can be used. Raises `InvalidLayout` for another kind.
+        """
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise InvalidLayout(f"search: {kind!r} is no kind of candidate. Use one of {', '.join(KINDS)}.")
         return next((found for found in self.candidates if found.kind == kind and found.is_legal), None)
 
     def __getitem__(self, name: str) -> Candidate:
         names = [candidate.name for candidate in self.candidates]
         if name in names:
             return self.candidates[names.index(name)]
-        near = difflib.get_close_matches(name, names, n=3, cutoff=0.3) or names[:3]
+        near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.3) or names[:3]
         raise InvalidLayout(
             f"search: {name!r} is not one of the {len(names)} candidates. Did you mean {', '.join(near)}?"
             " Add layouts of your own with also={name: layout}."
@@ -99,9 +104,8 @@ class LayoutSearch:
         return [f"{best.name} serves {who} without conflicts, in {best.n_bytes:,} bytes.{also}"]
 
     def __str__(self) -> str:
-        packed = self.tile.rows * self.tile.cols * self.tile.element_bytes
         parts = [
-            f"{self.tile}, {packed:,} bytes without padding, for",
+            f"{self.tile}, {self.tile.n_bytes:,} bytes without padding, for",
             *(f"  {access}" for access in self.accesses),
             "Wavefronts / fewest possible, of the dearest warp instruction:",
             "",
@@ -175,10 +179,13 @@ def search_layouts(
 
     Raises `InvalidAccess` if an access leaves the tile, `UnknownInstruction` for other memory.
     """
-    if not accesses:
+    if not isinstance(accesses, Sequence) or isinstance(accesses, str) or not accesses:
         raise InvalidAccess(
-            "search_layouts: no accesses given. Name at least one, e.g. along_rows('st.shared.b32')."
+            f"search_layouts: got {accesses!r} for accesses; give a list of at least one,"
+            " e.g. [along_rows('st.shared.b32')]."
         )
+    if also is not None and not isinstance(also, Mapping):
+        raise InvalidLayout(f"search_layouts: got {also!r} for also; give layouts by name, {{name: layout}}.")
     tile = TileShape(rows, cols, element_bytes)
     resolved = tuple(resolve(pattern, tile) for pattern in accesses)
     tried = [*candidate_layouts(tile, resolved)]
