@@ -42,7 +42,7 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
     "kernels": ("ptx", "numpy numba"),
     "trace": (f"{ACCESS} memory lowering?", "numpy"),
     "lowering": (f"{ACCESS} memory trace", "numpy numba"),
-    "records": ("errors text machine", ""),
+    "records": (FOUNDATION, ""),
     "validation": (f"{ACCESS} memory records", "numpy"),
     "measure": ("errors text machine records kernels", "numpy numba"),
     "counters": ("errors text machine records kernels", "numpy numba"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lanewise.access import WarpAccess
-from lanewise.display import InvalidTable, compare, say, source, table
+from lanewise.display import InvalidTable, NoSource, compare, say, source, table
 
 ROWS = [
     {"read": "`a|b`", "wavefronts": 1, "excess": np.int64(0), "fused": True, "note": None},
@@ -46,6 +46,32 @@ def test_bad_rows_are_refused() -> None:
         table([])
     with pytest.raises(InvalidTable, match=r"row 1 has headers \('b',\), row 0 has \('a',\)"):
         table([{"a": 1}, {"b": 1}])
+    for rows, named in (([3], "row 0 is 3"), ("ab", "row 0 is 'a'"), (None, "row 0 is None")):
+        with pytest.raises(InvalidTable, match=rf"{named}\. Give each row as {{header: value}}"):
+            table(rows)  # type: ignore[arg-type]
+
+
+def test_columns_that_no_cost_has_are_refused() -> None:
+    shared = WarpAccess.from_formula("ld.shared.b32", lambda lane: 4 * lane)
+    in_global = WarpAccess.from_formula("ld.global.b32", lambda lane: 4 * lane)
+    with pytest.raises(
+        InvalidTable, match=r"ld\.global\.b32 of 'b' has no column 'wavefronts'; it has bytes_moved, "
+    ):
+        compare({"a": shared, "b": in_global})
+    with pytest.raises(
+        InvalidTable, match=r"has no column 'bytes'; it has fused, degree, excess, ideal, .*wavefronts\."
+    ):
+        compare({"a": shared}, "bytes")
+    with pytest.raises(InvalidTable, match=r"'a' is 3\. Give a WarpAccess"):
+        compare({"a": 3})  # type: ignore[dict-item]
+    with pytest.raises(InvalidTable, match="Give the accesses by name"):
+        compare([shared])  # type: ignore[arg-type]
+
+
+def test_a_function_in_no_file_has_no_source_to_show() -> None:
+    for function in (len, None, eval("lambda lane: lane")):
+        with pytest.raises(NoSource, match=r"is in no file\. Give a function defined in a module or cell"):
+            source(function)  # type: ignore[arg-type]
 
 
 def test_source_of_a_kernel_is_its_own_text() -> None:

@@ -1,10 +1,13 @@
 """Recorded measurements: found by name, with their provenance, and in agreement with the model."""
 
+import re
+from dataclasses import replace
 from importlib.resources import files
 
 import pytest
 
-from lanewise.records import UnknownRecord, counter_table, record
+from lanewise.errors import NotModelled, UnknownRecord
+from lanewise.records import counter_table, record
 from lanewise.validation import Agreement, agreement
 
 LANES = range(32)
@@ -47,8 +50,13 @@ def test_an_unknown_record_is_refused_with_the_list() -> None:
         UnknownRecord, match=r"No record 'shared\.csv' of 'h200'. There are: .*h200/shared_wavefronts\.csv"
     ):
         counter_table("h200", "shared")
-    with pytest.raises(UnknownRecord, match=r"of 'b200'"):
-        record("b200", "timing")
+    for gpu in ("b200", "..", "h200/../h200", None, 9):
+        with pytest.raises(UnknownRecord, match=f"of {re.escape(repr(gpu))}"):
+            record(gpu, "timing")
+    with pytest.raises(UnknownRecord, match=r"No record '\.\./h200/shared_wavefronts\.csv'"):
+        counter_table("h200", "../h200/shared_wavefronts")
+    with pytest.raises(UnknownRecord, match=r"find: byte_offsets: got 1\.5; give a whole number"):
+        counter_table("h200", "shared_wavefronts").find("ld.shared.b32", [1.5] * 32)  # type: ignore[list-item]
     with pytest.raises(UnknownRecord, match="timing: no table 'latency'; it has cases"):
         record("h200", "timing").rows("latency")
 
@@ -62,10 +70,23 @@ def test_the_model_reproduces_every_launch(name: str) -> None:
 def test_agreement_can_fail() -> None:
     """A counter that differs shows as a launch that is not exact."""
     table = counter_table("h200", "global_sectors")
-    launch = table.launches[0]
-    object.__setattr__(launch, "counters", {"requests": 1, "sectors": launch.counters["sectors"] + 1})
-    try:
-        found = next(row for row in agreement(table) if row.instruction == launch.instruction)
-        assert found.exact == found.launches - 1
-    finally:
-        counter_table.__globals__["_counter_table"].cache_clear()
+    first, *others = table.launches
+    wrong = replace(first, counters={"requests": 1, "sectors": first.counters["sectors"] + 1})
+    found = agreement(replace(table, launches=(wrong, *others)))
+    assert [row.launches - row.exact for row in found if row.instruction == first.instruction] == [1]
+    assert all(row.exact == row.launches for row in found if row.instruction != first.instruction)
+
+
+def test_agreement_says_what_it_cannot_replay() -> None:
+    with pytest.raises(NotModelled, match="scattered source"):
+        agreement(counter_table("h200", "async_copies"))
+    with pytest.raises(NotModelled, match="no rule for the count is settled"):
+        agreement(counter_table("h200", "shared_atomics"))
+    source_page = counter_table("h200", "source_page")
+    loads = replace(source_page, launches=source_page.of("ld.shared.b64"))
+    with pytest.raises(
+        UnknownRecord, match="was recorded with wavefronts, ideal; the model counts wavefronts, conflicts"
+    ):
+        agreement(loads)
+    with pytest.raises(UnknownRecord, match=r"Give a table read with records\.counter_table"):
+        agreement("shared_wavefronts")  # type: ignore[arg-type]

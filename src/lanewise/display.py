@@ -14,11 +14,15 @@ from numbers import Number
 from lanewise.access import WarpAccess
 from lanewise.errors import Error
 from lanewise.instructions import instruction
-from lanewise.memory import global_cost, shared_cost
+from lanewise.memory import GlobalCost, SharedCost, global_cost, shared_cost
 
 
 class InvalidTable(Error):
-    """Rows that do not make a table."""
+    """Rows that do not make a table, or columns that nothing has."""
+
+
+class NoSource(Error):
+    """A function whose source is in no file."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +77,12 @@ def table(rows: Iterable[Mapping[str, object]]) -> Table:
 
     Raises `InvalidTable` if there is no row, or rows differ in their headers.
     """
-    records = list(rows)
+    records = list(rows) if isinstance(rows, Iterable) else [rows]
+    for number, record in enumerate(records):
+        if not isinstance(record, Mapping):
+            raise InvalidTable(f"table: row {number} is {record!r}. Give each row as {{header: value}}.")
     if not records:
-        raise InvalidTable("table: got no rows; a table needs at least one.")
+        raise InvalidTable("table: got no rows. Give at least one, as {header: value}.")
     headers = tuple(records[0])
     for number, record in enumerate(records):
         if tuple(record) != headers:
@@ -83,41 +90,70 @@ def table(rows: Iterable[Mapping[str, object]]) -> Table:
                 f"table: row {number} has headers {tuple(record)}, row 0 has {headers}. Make them equal."
             )
     numeric = tuple(all(_is_number(record[header]) for record in records) for header in headers)
-    return Table(
-        headers, tuple(tuple(_cell(record[header]) for header in headers) for record in records), numeric
-    )
+    cells = tuple(tuple(_cell(record[header]) for header in headers) for record in records)
+    return Table(tuple(map(str, headers)), cells, numeric)
 
 
 def compare(accesses: Mapping[str, WarpAccess], *columns: str, label: str = "access") -> Table:
     """Make a table of what accesses cost, one row each, under the header `label` and the names of `columns`.
 
     A column is an attribute of `SharedCost` or `GlobalCost`, such as wavefronts, ideal, excess, fused, or
-    sectors, lines; by default wavefronts, ideal and excess.
+    sectors, lines; by default wavefronts, ideal and excess. An async copy is counted in shared memory.
 
     >>> compare({"column": WarpAccess.from_formula("ld.shared.b32", lambda lane: 128 * lane)})
     access  wavefronts  ideal  excess
     column          32      1      31
+
+    Raises `InvalidTable` for a column that an access does not have, and what the costs raise.
     """
+    if not isinstance(accesses, Mapping):
+        raise InvalidTable(f"compare: got {accesses!r}. Give the accesses by name, {{name: access}}.")
     names = columns or ("wavefronts", "ideal", "excess")
-    costs = {text: _cost(access) for text, access in accesses.items()}
+    costs = {text: _cost(text, access) for text, access in accesses.items()}
     return table(
-        {label: text, **{name: getattr(cost, name) for name in names}} for text, cost in costs.items()
+        {label: text, **{name: _column(text, cost, name) for name in names}} for text, cost in costs.items()
     )
 
 
-def _cost(access: WarpAccess) -> object:
+def _cost(text: str, access: object) -> SharedCost | GlobalCost:
+    if not isinstance(access, WarpAccess):
+        raise InvalidTable(f"compare: {text!r} is {access!r}. Give a WarpAccess.")
     return (shared_cost if instruction(access.instruction).space == "shared" else global_cost)(access)
 
 
+def _column(text: str, cost: SharedCost | GlobalCost, name: str) -> object:
+    there_are = [each for each in dir(type(cost)) if isinstance(getattr(type(cost), each), property)]
+    counts = ["fused", *there_are] if isinstance(cost, SharedCost) else there_are
+    if name not in counts:
+        raise InvalidTable(
+            f"compare: {cost.access.instruction} of {text!r} has no column {name!r}; it has"
+            f" {', '.join(counts)}. Compare accesses of one memory space, and name columns that they have."
+        )
+    return getattr(cost, name)
+
+
 def say(markdown: str) -> Sentence:
-    """Show a sentence, usually an f-string around computed values, as Markdown."""
-    return Sentence(markdown)
+    """Show a sentence, usually an f-string around computed values, as Markdown.
+
+    >>> say(f"The column costs **{16 + 16}** wavefronts.")
+    The column costs **32** wavefronts.
+    """
+    return Sentence(str(markdown))
 
 
 def source(kernel: Callable) -> Sentence:
-    """Show the source of a kernel or function as it stands in its file."""
+    """Show the source of a kernel or function as it stands in its file.
+
+    Raises `NoSource` for what was defined in none: a builtin, or a function typed at the prompt.
+    """
     function = getattr(kernel, "py_func", kernel)
-    return Sentence(f"```python\n{textwrap.dedent(inspect.getsource(function)).rstrip()}\n```")
+    try:
+        text = inspect.getsource(function)
+    except (OSError, TypeError):
+        raise NoSource(
+            f"source: {kernel!r} is in no file. Give a function defined in a module or cell."
+        ) from None
+    return Sentence(f"```python\n{textwrap.dedent(text).rstrip()}\n```")
 
 
 _WRITTEN_NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?%?")

@@ -1,7 +1,7 @@
 """`Error`, which every error raised on purpose derives from, and those that several modules raise.
 
 A message names the thing, the value received, what is allowed and the next step. An error that one module or
-package alone raises is defined there: `records.UnknownRecord`, `figures.InvalidDrawing`.
+package alone raises is defined there: `display.InvalidTable`, `figures.InvalidDrawing`.
 """
 
 
@@ -39,3 +39,7 @@ class InvalidLayout(Error):
 
 class InvalidSwizzle(Error):
     """A swizzle that is no permutation, has parameters out of range, or starts off its alignment."""
+
+
+class UnknownRecord(Error):
+    """A recorded measurement, or a counter of one, that is not in the package."""

@@ -16,18 +16,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from types import MappingProxyType
 from typing import Any
 
-from lanewise.errors import Error
+from lanewise.errors import UnknownRecord
+from lanewise.integers import whole
 from lanewise.machine import FULL_MASK
 
 _HOME = files("lanewise") / "recorded"
-
-
-class UnknownRecord(Error):
-    """A recorded measurement that is not in the package."""
+_PROVENANCE = "provenance.json"
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ class CounterTable:
 
     def find(self, instruction: str, byte_offsets: Sequence[int], active_mask: int = FULL_MASK) -> Launch:
         """The launch of exactly this access. Raises `UnknownRecord` if it was not among those recorded."""
-        wanted = tuple(int(offset) for offset in byte_offsets)
+        wanted = tuple(whole("find: byte_offsets", offset, UnknownRecord) for offset in byte_offsets)
         for launch in self.of(instruction):
             if launch.byte_offsets == wanted and launch.active_mask == active_mask:
                 return launch
@@ -93,16 +90,13 @@ class CounterTable:
         )
 
 
-def counter_table(gpu: str, name: str) -> CounterTable:
-    """Read a counter table, e.g. `counter_table("h200", "shared_wavefronts")`.
-
-    Raises `UnknownRecord` with the tables there are.
-    """
-    return _counter_table(gpu, name)
-
-
 @cache
-def _counter_table(gpu: str, name: str) -> CounterTable:
+def counter_table(gpu: str, name: str) -> CounterTable:
+    """Read a counter table. Raises `UnknownRecord` with the records there are.
+
+    >>> counter_table("h200", "shared_wavefronts").of("ld.shared.b32")[0].counters["wavefronts"] > 0
+    True
+    """
     rows = csv.DictReader(_read(gpu, f"{name}.csv").splitlines())
     return CounterTable(name, _provenance(gpu, name), tuple(_launch(row) for row in rows))
 
@@ -135,24 +129,22 @@ class Record:
 
 @cache
 def record(gpu: str, slug: str) -> Record:
-    """Read an experiment, e.g. `record("h200", "timing")`. Raises `UnknownRecord` with the experiments there
-    are."""
+    """Read an experiment, e.g. `record("h200", "timing")`. Raises `UnknownRecord` with what there is."""
     content = json.loads(_read(gpu, f"{slug}.json"))
     tables = {name: tuple(MappingProxyType(row) for row in rows) for name, rows in content.items()}
     return Record(slug, _provenance(gpu, slug), MappingProxyType(tables))
 
 
 def _provenance(gpu: str, name: str) -> Provenance:
-    stated = json.loads(_read(gpu, "provenance.json"))
+    stated = json.loads(_read(gpu, _PROVENANCE))
     methods = stated.pop("methods")
     return Provenance(**stated, method=methods.get(name, methods["*"]))
 
 
 def _read(gpu: str, file: str) -> str:
-    path: Traversable = _HOME / gpu / file
-    if not path.is_file():
+    if file != _PROVENANCE and f"{gpu}/{file}" not in _there_are():
         raise UnknownRecord(f"No record {file!r} of {gpu!r}. There are: {', '.join(_there_are())}.")
-    return path.read_text(encoding="utf-8")
+    return (_HOME / gpu / file).read_text(encoding="utf-8")
 
 
 def _there_are() -> list[str]:
@@ -161,5 +153,5 @@ def _there_are() -> list[str]:
         f"{gpu.name}/{entry.name}"
         for gpu in gpus
         for entry in gpu.iterdir()
-        if entry.name.endswith((".csv", ".json")) and entry.name != "provenance.json"
+        if entry.name.endswith((".csv", ".json")) and entry.name != _PROVENANCE
     )

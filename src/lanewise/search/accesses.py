@@ -40,8 +40,8 @@ class TileShape:
             )
         if self.n_bytes > MOST_SHARED_BYTES:
             raise InvalidAccess(
-                f"tile: {self} takes {self.n_bytes:,} bytes; a block has at most {MOST_SHARED_BYTES:,} of shared"
-                " memory. Describe the part that a block holds at one time."
+                f"tile: {self} takes {self.n_bytes:,} bytes; a block has at most {MOST_SHARED_BYTES:,} of"
+                " shared memory. Describe the part that a block holds at one time."
             )
 
     @property
