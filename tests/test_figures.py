@@ -125,6 +125,8 @@ def test_a_bit_picture_refuses_what_it_cannot_draw() -> None:
         draw_swizzle_bits(Swizzle(3, 4, 3), n_bits=9)
     with pytest.raises(InvalidDrawing, match="got a XorTile; it draws a Swizzle"):
         draw_swizzle_bits(xor_tile(8, 8))  # type: ignore[arg-type]
+    with pytest.raises(InvalidDrawing, match=r"n_bits: got 12\.0; give a whole number of 1 or more"):
+        draw_swizzle_bits(Swizzle(3, 4, 3), n_bits=12.0)  # type: ignore[arg-type]
 
 
 # --- charts -------------------------------------------------------------------------------------------------
@@ -153,6 +155,14 @@ def test_a_degree_curve_refuses_what_it_cannot_draw() -> None:
         draw_degree_curve([1, 2], [1])
     with pytest.raises(InvalidDrawing, match=r"0 wavefronts at stride 2; .* Leave the point out"):
         draw_degree_curve([1, 2], [1, 0])
+    with pytest.raises(InvalidDrawing, match=r"wavefronts: got 1\.5; give a whole number"):
+        draw_degree_curve([1, 2], [1, 1.5])  # type: ignore[list-item]
+    with pytest.raises(InvalidDrawing, match="got None for strides; give a list of whole numbers"):
+        draw_degree_curve(None, [1])  # type: ignore[arg-type]
+    with pytest.raises(InvalidDrawing, match="got 3 for law; give a function of the stride"):
+        draw_degree_curve([1, 2], [1, 2], law=3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidDrawing, match="gcd_law: stride: got 0; give a whole number of 1 or more"):
+        gcd_law(0)  # a broadcast, which takes 1 wavefront and not gcd(0, 32)
 
 
 def test_the_gcd_law_is_what_the_model_counts() -> None:
@@ -185,9 +195,14 @@ def test_the_text_of_a_comparison_gives_every_value() -> None:
     [
         ([], {"a": []}, "got 0 labels and 1 series"),
         (["x"], {name: [1] for name in "abcde"}, "got 1 labels and 5 series; .* one to 4 series"),
-        (["x", "y"], {"a": [1]}, "'a' has 1 values for 2 labels"),
+        (["x", "y"], {"a": [1]}, r"'a' has values \[1\] for 2 labels"),
         (["x"], {"a": [-1]}, "'a' of 'x' is -1; bars start at 0"),
         (["x"], {"a": [float("nan")]}, "'a' of 'x' is nan"),
+        (["x"], {"a": ["1"]}, "'a' of 'x' is '1'; bars start at 0"),
+        (["x"], {"a": [True]}, "'a' of 'x' is True"),
+        (["x"], {"a": 1}, "'a' has values 1 for 1 labels"),
+        ("x", {"a": [1]}, "Give a list of labels"),
+        (["x"], [1], r"values \[1\]\. Give a list of labels, and values as"),
     ],
 )
 def test_a_comparison_refuses_what_it_cannot_draw(labels: list[str], values: dict, message: str) -> None:

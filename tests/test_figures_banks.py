@@ -278,9 +278,10 @@ def test_a_replay_of_no_lane_is_empty() -> None:
 
 
 def test_a_replay_refuses_what_it_cannot_draw() -> None:
-    with pytest.raises(
-        InvalidDrawing, match=r"limit=1 wavefronts cannot show a first and a last\. Use 2 or more"
-    ):
-        draw_replay(ACCESSES["s[lane]"], limit=1)
+    for limit in (1, 4.0, "4", None, True):
+        with pytest.raises(
+            InvalidDrawing, match=rf"draw_replay: limit: got {limit!r}; give a whole number of 2 or"
+        ):
+            draw_replay(ACCESSES["s[lane]"], limit=limit)  # type: ignore[arg-type]
     with pytest.raises(InvalidDrawing, match=r"draw_replay: got ld\.global\.b32"):
         draw_replay(F("ld.global.b32", lambda n: 4 * n))

@@ -130,9 +130,26 @@ def test_the_text_of_a_grid_gives_its_numbers(drawing: Drawing, alt: str) -> Non
     ("arguments", "message"),
     [
         ((31, 4, 32), r"rows 31 elements apart cannot hold 32 columns\. Give a pitch of at least 32"),
-        ((32, 0, 4), r"rows=0; give a number of 1 or more"),
+        ((32, 0, 4), "rows: got 0; give a whole number from 1 to 256"),
         ((32, 4, (0, 2, 1)), r"cols=\(0, 2, 1\); .* rising indices from 0 on"),
         ((32, (-1, 0), 4), r"rows=\(-1, 0\)"),
+        (
+            (None, 4, 4),
+            r"layout: got None; give a whole number from 1 to 2,147,483,648\. Or a function \(row, col\)",
+        ),
+        ((32, 4.0, 4), r"rows=4\.0; give a number of 1 or more, or rising indices"),
+        (
+            (32, 2**31, 4),
+            r"rows: got 2147483648; give a whole number from 1 to 256\. Or list the ones to show",
+        ),
+        ((32, (0, 1.5), 4), r"rows=\(0, 1\.5\); give a number"),
+        ((32, (0, 2**40), 4), "give a number of 1 or more, or rising indices"),
+        ((2**62, (0, 2**20), 4), "layout: got 4611686018427387904"),
+        (
+            (lambda row, col: row + col + 2**62, 4, 4),
+            "element 4611686018427387910 lies beyond the last address",
+        ),
+        ((lambda row, col: np.zeros(3, int), 4, 4), r"indices of shape \(3,\) for 4 rows and 4 columns"),
         ((lambda row, col: row / 2 + col, 4, 4), r"the layout gives float64 .* Use // rather than /"),
         ((lambda row, col: col - row, 4, 4), r"the layout gives int64 from -3"),
         ((1000, 2, (0, 1, 2, *range(900, 930))), None),
@@ -152,8 +169,16 @@ def test_a_grid_refuses_what_it_cannot_draw(arguments: tuple, message: str | Non
 def test_a_grid_checks_its_options() -> None:
     with pytest.raises(InvalidDrawing, match="label 'lane': a cell can show bank, word, index, chunk"):
         draw_address_grid(32, 4, 4, label="lane")  # type: ignore[arg-type]
-    with pytest.raises(InvalidDrawing, match="element_bytes=0"):
+    with pytest.raises(InvalidDrawing, match="element_bytes: got 0; give a whole number of 1 or more"):
         draw_address_grid(32, 4, 4, element_bytes=0)
+    for base_address in (-4, 1.5, None):
+        with pytest.raises(
+            InvalidDrawing, match=f"base_address: got {base_address}; give a whole number of 0"
+        ):
+            draw_address_grid(32, 4, 4, base_address=base_address)  # type: ignore[arg-type]
+    with pytest.raises(InvalidDrawing, match="padding_from: got 'x'; give a whole number of 0"):
+        draw_address_grid(32, 4, 4, padding_from="x")  # type: ignore[arg-type]
+    assert draw_address_grid(np.int8(8), np.int8(4), np.int8(8)).alt == draw_address_grid(8, 4, 8).alt  # type: ignore[arg-type]
     with pytest.raises(InvalidDrawing, match=r"draw_address_grid: got ld\.global\.b32"):
         draw_address_grid(32, 4, 4, access=F("ld.global.b32", lambda n: 4 * n))
     with pytest.raises(InvalidLayout):

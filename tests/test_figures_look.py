@@ -13,6 +13,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib
+import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
@@ -258,6 +259,20 @@ def test_save_writes_svg_and_png_of_the_width_asked_for(tmp_path: Path) -> None:
         InvalidDrawing, match=r"cannot write 'a\.pdf'\. Give a name that ends in \.svg or \.png"
     ):
         drawing.save(tmp_path / "a.pdf")
+    for width_px in (0, 1.5, "390", 10**6):
+        with pytest.raises(
+            InvalidDrawing, match=f"width_px: got {width_px!r}; give a whole number from 1 to 20,000"
+        ):
+            drawing.save(tmp_path / "b.png", width_px=width_px)  # type: ignore[arg-type]
+
+
+def test_axes_are_matplotlibs() -> None:
+    access = WarpAccess.from_formula("ld.shared.b32", lambda lane: 4 * lane)
+    for ax in ("ax", np.array([1, 2])):
+        with pytest.raises(InvalidDrawing, match=r"ax: got .*; a figure is drawn in Axes\. Take them from"):
+            draw_bank_map(access, ax=ax)  # type: ignore[arg-type]
+        with pytest.raises(InvalidDrawing, match=r"ax: got .*; a figure is drawn in Axes"):
+            draw_degree_curve([1], [1], ax=ax)  # type: ignore[arg-type]
 
 
 # --- axes that are given ------------------------------------------------------------------------------------

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from numbers import Real
 from typing import TypeAlias
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from lanewise.figures import style
@@ -70,21 +72,27 @@ def written(value: float, unit: str = "") -> str:
 
 
 def _check(labels: Sequence[str], values: Series) -> None:
+    if isinstance(labels, str) or not isinstance(labels, Sequence) or not isinstance(values, Mapping):
+        raise InvalidDrawing(
+            f"draw_comparison: got labels {labels!r} and values {values!r}. Give a list of labels, and values"
+            " as {what was counted: one number per label}."
+        )
     if not labels or not values or len(values) > len(BAR_STYLES):
         raise InvalidDrawing(
             f"draw_comparison: got {len(labels)} labels and {len(values)} series; give at least one label and"
             f" one to {len(BAR_STYLES)} series."
         )
     for name, numbers in values.items():
-        if len(numbers) != len(labels):
+        if not isinstance(numbers, Sequence | np.ndarray) or len(numbers) != len(labels):
             raise InvalidDrawing(
-                f"draw_comparison: {name!r} has {len(numbers)} values for {len(labels)} labels. Give one per"
+                f"draw_comparison: {name!r} has values {numbers!r} for {len(labels)} labels. Give one per"
                 " label, None where there is none."
             )
         for label, number in zip(labels, numbers, strict=True):
-            if number is not None and not (isfinite(number) and number >= 0):
+            is_real = isinstance(number, Real) and not isinstance(number, bool)
+            if number is not None and not (is_real and isfinite(number) and number >= 0):
                 raise InvalidDrawing(
-                    f"draw_comparison: {name!r} of {label!r} is {number}; bars start at 0. Give a finite"
+                    f"draw_comparison: {name!r} of {label!r} is {number!r}; bars start at 0. Give a finite"
                     " number of 0 or more, or None."
                 )
 

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from lanewise.figures import style
 from lanewise.figures.drawing import Drawing, InvalidDrawing, Sheet, heading_height
 from lanewise.figures.style import AMBER, BLUE, BODY, CELL, GREY, MUTED, PAPER, Tone
+from lanewise.integers import whole
 from lanewise.swizzles import Swizzle
 from lanewise.text import count, spans
 
@@ -38,7 +39,11 @@ def draw_swizzle_bits(
             " tile or of a TMA mode."
         )
     taking_part = max((*swizzle.bits_read, *swizzle.bits_changed, swizzle.base - 1, 0)) + 1
-    n_bits = max(taking_part, FEWEST_BITS) if n_bits is None else n_bits
+    n_bits = (
+        max(taking_part, FEWEST_BITS)
+        if n_bits is None
+        else whole("draw_swizzle_bits: n_bits", n_bits, InvalidDrawing, low=1)
+    )
     if n_bits < taking_part:
         raise InvalidDrawing(
             f"draw_swizzle_bits: n_bits={n_bits} leaves out bits of {swizzle}. Use at least {taking_part}."

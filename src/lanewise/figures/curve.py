@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import gcd
 from typing import Any
 
@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from lanewise.figures import style
-from lanewise.figures.drawing import Drawing, InvalidDrawing
+from lanewise.figures.drawing import Drawing, InvalidDrawing, require_axes
 from lanewise.figures.style import BLUE, CELL, INK, LOST, PAPER, RULE
+from lanewise.integers import whole
 from lanewise.machine import BANKS
 from lanewise.text import series
 
@@ -30,9 +31,10 @@ def gcd_law(stride: int) -> int:
     >>> [gcd_law(stride) for stride in (1, 2, 3, 8, 32, 33)]
     [1, 2, 1, 8, 32, 1]
 
-    The words `stride * lane` fall on 32 / gcd(stride, 32) banks, gcd(stride, 32) on each.
+    The words `stride * lane` fall on 32 / gcd(stride, 32) banks, gcd(stride, 32) on each. A stride of 0 is a
+    broadcast, to which the law does not apply: it raises `InvalidDrawing`, as anything below 1 does.
     """
-    return gcd(stride, BANKS)
+    return gcd(whole("gcd_law: stride", stride, InvalidDrawing, low=1), BANKS)
 
 
 def draw_degree_curve(
@@ -54,11 +56,15 @@ def draw_degree_curve(
     Wavefronts against stride in 32-bit words, 4 points: 1 at 1, 3; 2 at 2; 4 at 4.
     All points equal gcd(stride, 32).
 
-    Raises `InvalidDrawing` for empty or unequal lists, and for wavefronts below 1.
+    Raises `InvalidDrawing` for empty or unequal lists, wavefronts below 1, and what is no whole number.
     """
-    strides, wavefronts = [int(stride) for stride in strides], [int(n) for n in wavefronts]
+    strides, wavefronts = _whole_numbers("strides", strides), _whole_numbers("wavefronts", wavefronts)
     _check_points(strides, wavefronts)
-    expected = [law(stride) for stride in strides] if law else []
+    if law is not None and not callable(law):
+        raise InvalidDrawing(
+            f"draw_degree_curve: got {law!r} for law; give a function of the stride such as gcd_law, or None."
+        )
+    expected = _whole_numbers("the law's wavefronts", map(law, strides), low=1) if law else []
     with style.settings():
         if ax is None:
             width_pt = style.WIDE if len(strides) > FEW_POINTS else style.NARROW
@@ -67,12 +73,19 @@ def draw_degree_curve(
             left, right, below, above = 30.0, 14.0, 42.0, 48.0 if title else 28.0
             inner = (width_pt - left - right) / width_pt, (HEIGHT_PT - below - above) / HEIGHT_PT
             ax = figure.add_axes((left / width_pt, below / HEIGHT_PT, *inner))
+        require_axes(ax)
         _draw_points(ax, strides, wavefronts, expected, law_name)
         _set_axes(ax, strides, max(wavefronts + expected))
         ax.set_xlabel(xlabel)
         if title:
             ax.set_title(title, loc="left", fontsize=style.TITLE, fontweight="bold", pad=24)
     return Drawing(ax, _alt(strides, wavefronts, expected, xlabel, law_name))
+
+
+def _whole_numbers(what: str, given: object, low: int = 0) -> list[int]:
+    if not isinstance(given, Iterable):
+        raise InvalidDrawing(f"draw_degree_curve: got {given!r} for {what}; give a list of whole numbers.")
+    return [whole(f"draw_degree_curve: {what}", number, InvalidDrawing, low) for number in given]
 
 
 def _check_points(strides: list[int], wavefronts: list[int]) -> None:

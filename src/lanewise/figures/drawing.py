@@ -20,8 +20,10 @@ from lanewise.errors import Error
 from lanewise.figures import style
 from lanewise.figures.style import BODY, DIGIT_HEIGHT, INK, LANE, LOST, MUTED, PAPER, TITLE, Tone
 from lanewise.figures.svg import compact
+from lanewise.integers import whole
 
 HEADING_PT = 52.0  # height of a heading
+MOST_PIXELS = 20_000  # across a PNG; wider ones are a slip, and would fill the memory
 _SCREEN_DPI = 96  # CSS pixels per inch
 _ArtistT = TypeVar("_ArtistT", bound=Artist)
 
@@ -58,9 +60,11 @@ class Drawing:
     def save(self, path: str | Path, width_px: int | None = None) -> Path:
         """Write the figure as `.svg`, or as `.png` of `width_px` pixels (default: twice its width on a page).
 
-        Raises `InvalidDrawing` for any other ending.
+        Raises `InvalidDrawing` for any other ending, and OSError where the file cannot be written.
         """
-        path = Path(path)
+        if width_px is not None:
+            width_px = whole("save: width_px", width_px, InvalidDrawing, low=1, high=MOST_PIXELS)
+        path = Path(str(path))
         if path.suffix == ".svg":
             path.write_text(self.svg(), encoding="utf-8")
         elif path.suffix == ".png":
@@ -92,6 +96,7 @@ class Sheet:
         if ax is None:
             figure = Figure(figsize=(width_pt / 72, height * self.cell_pt / 72), facecolor=PAPER)
             ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        require_axes(ax)
         ax.set(xlim=(0, width), ylim=(height, 0), aspect="equal")
         ax.set_axis_off()
         box, dots_per_pt = ax.get_window_extent(), _figure_of(ax).dpi / 72
@@ -195,6 +200,15 @@ def _name(artist: _ArtistT, gid: str | None) -> _ArtistT:
     if gid:
         artist.set_gid(gid)
     return artist
+
+
+def require_axes(ax: object) -> None:
+    """Raise `InvalidDrawing` for anything but Matplotlib's axes."""
+    if not isinstance(ax, Axes):
+        raise InvalidDrawing(
+            f"ax: got {ax!r}; a figure is drawn in Axes. Take them from figure.add_subplot, one of an array"
+            " at a time, or leave ax out."
+        )
 
 
 def _figure_of(ax: Axes) -> Figure:

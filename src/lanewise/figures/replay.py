@@ -12,6 +12,7 @@ from lanewise.figures.drawing import Drawing, InvalidDrawing, Sheet
 from lanewise.figures.shared import GAP, HEADING, LEFT, WIDTH, require_shared_cost, runs
 from lanewise.figures.style import CELL, GREY, IDLE, INK, MUTED, lane_tone
 from lanewise.figures.words import access_in_words, named, verdict
+from lanewise.integers import whole
 from lanewise.machine import BANKS, WARP_LANES
 from lanewise.memory import SharedCost, Wavefront
 
@@ -36,10 +37,9 @@ def draw_replay(
     Raises `InvalidDrawing` for anything but a shared-memory access, and what `shared_cost` raises.
     """
     cost = require_shared_cost("draw_replay", access)
-    if limit < 2:
-        raise InvalidDrawing(
-            f"draw_replay: limit={limit} wavefronts cannot show a first and a last. Use 2 or more."
-        )
+    limit = whole(
+        "draw_replay: limit", limit, InvalidDrawing, low=2, hint="The first and the last are shown."
+    )
     replay = cost.replay
     shown = _shown(len(replay), limit)
     omitted = len(replay) - len(shown)

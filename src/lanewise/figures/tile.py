@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
@@ -11,6 +11,7 @@ import numpy as np
 
 from lanewise.figures.drawing import InvalidDrawing
 from lanewise.instructions import instruction
+from lanewise.integers import LARGEST, as_int, whole
 from lanewise.machine import BANK_ROW_BYTES, BANKS, CHUNK_BYTES, WORD_BYTES
 from lanewise.memory import SharedCost
 
@@ -19,6 +20,9 @@ Indices: TypeAlias = "int | Sequence[int]"
 Place: TypeAlias = Callable[[Any, Any], Any]
 
 CHUNKS = BANK_ROW_BYTES // CHUNK_BYTES
+MOST_CELLS = 256  # across or down; smaller cells are not legible in any figure
+MOST_INDEX = 2**31  # of a row or column: their products must not wrap around
+_LAYOUT_HINT = "Or a function (row, col) -> element index, such as a Layout."
 SHOWS: dict[Label, str] = {
     "bank": "bank",
     "word": "32-bit word",
@@ -76,41 +80,67 @@ def tile_of(
     label: Label,
 ) -> Tile:
     """Check what `draw_address_grid` was given, and place every cell."""
-    if label not in SHOWS:
+    if not isinstance(label, str) or label not in SHOWS:
         raise InvalidDrawing(f"draw_address_grid: label {label!r}: a cell can show {', '.join(SHOWS)}.")
-    if element_bytes < 1 or base_address < 0:
-        raise InvalidDrawing(
-            f"draw_address_grid: got element_bytes={element_bytes}, base_address={base_address}; an"
-            " element has at least 1 byte, and addresses start at 0."
-        )
-    pitch = None if callable(layout) else layout
-    if pitch is not None and isinstance(cols, int):
-        if pitch < cols:
-            raise InvalidDrawing(
-                f"draw_address_grid: rows {pitch} elements apart cannot hold {cols} columns. Give a pitch of"
-                f" at least {cols}, or fewer columns."
-            )
-        padding_from = cols if padding_from is None else padding_from
-        cols = pitch
+    element_bytes = _whole("element_bytes", element_bytes, low=1)
+    base_address = _whole("base_address", base_address)
+    if padding_from is not None:
+        padding_from = _whole("padding_from", padding_from)
     row_list, col_list = _indices("rows", rows), _indices("cols", cols)
-    row, col = np.ix_(row_list, col_list)
-    index = np.asarray(layout(row, col) if callable(layout) else row * layout + col)
-    if index.dtype.kind not in "iu" or index.min() < 0:
+    if not callable(layout):
+        layout = _whole("layout", layout, low=1, high=MOST_INDEX, hint=_LAYOUT_HINT)
+        if as_int(cols) is not None:
+            if layout < len(col_list):
+                raise InvalidDrawing(
+                    f"draw_address_grid: rows {layout} elements apart cannot hold {cols} columns. Give a"
+                    f" pitch of at least {cols}, or fewer columns."
+                )
+            padding_from = len(col_list) if padding_from is None else padding_from
+            col_list = _indices("layout", layout)
+    index = _element_indices(layout, row_list, col_list)
+    if index.max() > (LARGEST - base_address) // element_bytes:
         raise InvalidDrawing(
-            f"draw_address_grid: the layout gives {index.dtype} from {index.min()}; indices are"
-            " integers of 0 or more. Use // rather than /."
+            f"draw_address_grid: element {index.max()} lies beyond the last address, {LARGEST}. Draw other"
+            " rows or columns."
         )
-    index = np.broadcast_to(index.astype(np.int64), (len(row_list), len(col_list)))
     return Tile(row_list, col_list, base_address + index * element_bytes, element_bytes, padding_from, label)
 
 
+def _element_indices(layout: int | Place, rows: tuple[int, ...], cols: tuple[int, ...]) -> np.ndarray:
+    """The element index of every cell: int64, (rows, columns)."""
+    row, col = np.ix_(rows, cols)
+    index = np.asarray(layout(row, col) if callable(layout) else row * layout + col)
+    if index.dtype.kind not in "iu" or not index.size or index.min() < 0:
+        least = f" from {index.min()}" if index.size and index.dtype.kind in "iuf" else ""
+        raise InvalidDrawing(
+            f"draw_address_grid: the layout gives {index.dtype}{least}; indices are integers of 0 or more."
+            " Use // rather than /."
+        )
+    try:
+        return np.broadcast_to(index.astype(np.int64), (len(rows), len(cols)))
+    except ValueError:
+        raise InvalidDrawing(
+            f"draw_address_grid: the layout gives indices of shape {index.shape} for {len(rows)} rows and"
+            f" {len(cols)} columns. Give a function that works element by element."
+        ) from None
+
+
 def _indices(what: str, given: Indices) -> tuple[int, ...]:
-    indices = tuple(range(given)) if isinstance(given, int) else tuple(map(int, given))
-    if not indices or indices[0] < 0 or any(after <= before for before, after in pairwise(indices)):
+    number = as_int(given)
+    if number is not None:
+        return tuple(range(_whole(what, number, low=1, high=MOST_CELLS, hint="Or list the ones to show.")))
+    listed = [as_int(each) for each in given] if isinstance(given, Iterable) else []
+    indices = tuple(index for index in listed if index is not None)
+    falls = any(after <= before for before, after in pairwise(indices))
+    if not indices or len(indices) < len(listed) or falls or indices[0] < 0 or indices[-1] > MOST_INDEX:
         raise InvalidDrawing(
             f"draw_address_grid: {what}={given!r}; give a number of 1 or more, or rising indices from 0 on."
         )
     return indices
+
+
+def _whole(what: str, value: object, low: int = 0, high: int = LARGEST, hint: str = "") -> int:
+    return whole(f"draw_address_grid: {what}", value, InvalidDrawing, low, high, hint)
 
 
 def waiting_pairs(cost: SharedCost) -> set[tuple[int, int]]:
