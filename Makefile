@@ -22,7 +22,7 @@ help:
 	@echo "make test       lint, type-check, unit tests, browser tests if Chromium is found, strict nbval"
 	@echo "make lab        open JupyterLab on the labs"
 	@echo "make notebooks  run every notebook again and write its normal form"
-	@echo "make bench      print the speed of the model"
+	@echo "make bench      print how fast the model and the tracer are"
 	@echo "make gpu        on a machine with an NVIDIA GPU: tests marked gpu, and nbval"
 	@echo "make sass       add NVIDIA's compiler, so that make test also checks what kernels become"
 	@echo "make venv       only create .venv and install"

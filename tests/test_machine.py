@@ -18,7 +18,7 @@ from lanewise.instructions import INSTRUCTIONS
 from lanewise.machine import AVAILABILITY, MACHINES, Machine, from_name, occupancy
 
 DATA = Path(__file__).with_name("data")
-RECORDED = Path(lanewise.machine.__file__).with_name("recorded")
+RECORDED = Path(lanewise.__file__).with_name("recorded")
 VENDOR_ROWS = list(csv.DictReader((DATA / "vendor_occupancy.csv").read_text().splitlines()))
 machines = st.sampled_from(list(MACHINES.values()))
 
