@@ -240,5 +240,32 @@ def test_importing_lanewise_is_light() -> None:
     assert heavy_modules_after("import lanewise") == []
 
 
+NUMPY_ALONE = """
+import sys
+sys.modules.update(dict.fromkeys(("numba", "matplotlib", "IPython")))  # None: importing them fails
+import numpy as np
+import lanewise as lw
+many = np.tile(128 * np.arange(32), (30_000, 1))  # so many that numba would count them
+print(lw.memory.shared_wavefronts("ld.shared.b32", many)[0].mean())
+print(lw.search_layouts([("ld.shared.b32", lambda lane: lane, 0)], 32, 32).best.is_ideal)
+try:
+    lw.figures
+except lw.Error as error:
+    print(error)
+"""
+
+
+def test_with_numpy_alone_all_but_figures_works() -> None:
+    command = [sys.executable, "-c", NUMPY_ALONE]
+    environment = {"PYTHONPATH": str(SOURCE.parent)}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert result.stderr == ""
+    assert result.stdout.splitlines() == [
+        "32.0",
+        "True",
+        "lanewise.figures needs Matplotlib, which is missing. Run: pip install matplotlib",
+    ]
+
+
 def test_the_check_for_heavy_modules_can_fail() -> None:
     assert heavy_modules_after("import lanewise, matplotlib") == ["matplotlib"]

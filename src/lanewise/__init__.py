@@ -2,12 +2,13 @@
 
 The map, from data to verdict:
 
-- `WarpAccess`: one memory instruction of one warp, as 32 byte addresses.
+- `WarpAccess`: one memory instruction of one warp, as 32 byte addresses; `instructions` lists their names.
 - `memory`: the model; `shared_cost` and `global_cost` explain one access, `memory.shared_wavefronts` and
   `memory.global_sectors` count many.
-- `Layout`, `Swizzle`: where a tile's elements lie, in the field's notation; `fragments` for the operands of
-  Tensor Core instructions, `tma` for the fixed swizzles of bulk tensor copies.
-- `search_layouts`: the paddings and swizzles that serve given accesses without conflicts.
+- `Layout`, `Swizzle`: where a tile's elements lie, in the field's notation; `layouts` and `swizzles` build
+  the usual ones, `fragments` is about Tensor Core operands, `tma` the fixed swizzles of bulk tensor copies.
+- `search_layouts`: the paddings and swizzles that serve given accesses without conflicts; `search` has words
+  for the accesses.
 - `machine`: constants of each GPU generation, and occupancy.
 - `trace`: runs a numba.cuda kernel with no GPU and counts every access of every line; `check` turns the
   result into verdicts in sentences.
@@ -20,7 +21,20 @@ Every error raised on purpose is an `Error`.
 from importlib import import_module
 from types import ModuleType
 
-from lanewise import display, errors, fragments, machine, memory, records, tma, validation
+from lanewise import (
+    display,
+    errors,
+    fragments,
+    instructions,
+    layouts,
+    machine,
+    memory,
+    records,
+    search,
+    swizzles,
+    tma,
+    validation,
+)
 from lanewise.access import WarpAccess
 from lanewise.checks import check
 from lanewise.errors import Error
@@ -41,11 +55,15 @@ __all__ = [
     "figures",
     "fragments",
     "global_cost",
+    "instructions",
+    "layouts",
     "machine",
     "memory",
     "records",
+    "search",
     "search_layouts",
     "shared_cost",
+    "swizzles",
     "tma",
     "trace",
     "uninitialized",
@@ -57,5 +75,12 @@ _ON_FIRST_USE = ("figures",)
 
 def __getattr__(name: str) -> ModuleType:
     if name in _ON_FIRST_USE:
-        return import_module(f"lanewise.{name}")
+        try:
+            return import_module(f"lanewise.{name}")
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "matplotlib":
+                raise
+            raise Error(
+                f"lanewise.{name} needs Matplotlib, which is missing. Run: pip install matplotlib"
+            ) from error
     raise AttributeError(f"module 'lanewise' has no attribute {name!r}")
