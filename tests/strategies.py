@@ -3,11 +3,12 @@
 from hypothesis import strategies as st
 
 from lanewise.access import WarpAccess
+from lanewise.indexmap import IndexMap
 from lanewise.instructions import instruction
 from lanewise.inttuples import IntTuple, leaves, nested_like
-from lanewise.layouts import Layout
+from lanewise.layouts import Layout, row_major
 from lanewise.machine import FULL_MASK
-from lanewise.swizzles import Swizzle
+from lanewise.swizzles import Swizzle, rotation_tile, xor_tile
 
 
 @st.composite
@@ -89,3 +90,20 @@ def swizzles(draw: st.DrawFn, max_bit: int = 12) -> Swizzle:
     distance = draw(st.integers(bits, max_bit - bits))
     base = draw(st.integers(0, max_bit - bits - distance))
     return Swizzle(bits, base, draw(st.sampled_from([distance, -distance])))
+
+
+@st.composite
+def permuted_tiles(draw: st.DrawFn) -> IndexMap:
+    """Tiles without padding whose elements all have a place: XORed, rotated, or swizzled."""
+    rows, log_cols = draw(st.integers(1, 40)), draw(st.integers(0, 6))
+    cols = 1 << log_cols
+    kind = draw(st.sampled_from(["xor", "rotation", "swizzle"]))
+    if kind == "xor":
+        shift = draw(st.integers(0, log_cols))
+        mask = draw(st.integers(0, (cols >> shift) - 1))
+        return xor_tile(rows, cols, mask, shift, draw(st.integers(0, 3)))
+    if kind == "rotation":
+        unit = 1 << draw(st.integers(0, log_cols))
+        factor = draw(st.integers(1, 3))
+        return rotation_tile(rows, cols * factor, unit, draw(st.integers(1, 4)))
+    return draw(swizzles(6)).compose(row_major((64, cols)))

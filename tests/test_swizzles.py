@@ -19,7 +19,7 @@ from lanewise.layouts import Layout, padded, row_major
 from lanewise.memory import shared_wavefronts
 from lanewise.swizzles import RotationTile, Swizzle, SwizzledTile, XorTile, rotation_tile, xor_tile
 from lanewise.tma import TMA_128B
-from tests.strategies import swizzles
+from tests.strategies import permuted_tiles, swizzles
 
 LANE = np.arange(32)
 
@@ -116,23 +116,7 @@ def test_the_picture_names_every_flip(swizzle: Swizzle) -> None:
 # Tiles
 
 
-@st.composite
-def any_tile(draw: st.DrawFn) -> IndexMap:
-    rows, log_cols = draw(st.integers(1, 40)), draw(st.integers(0, 6))
-    cols = 1 << log_cols
-    kind = draw(st.sampled_from(["xor", "rotation", "swizzle"]))
-    if kind == "xor":
-        shift = draw(st.integers(0, log_cols))
-        mask = draw(st.integers(0, (cols >> shift) - 1))
-        return xor_tile(rows, cols, mask, shift, draw(st.integers(0, 3)))
-    if kind == "rotation":
-        unit = 1 << draw(st.integers(0, log_cols))
-        factor = draw(st.integers(1, 3))
-        return rotation_tile(rows, cols * factor, unit, draw(st.integers(1, 4)))
-    return draw(swizzles(6)).compose(row_major((64, cols)))
-
-
-@given(any_tile())
+@given(permuted_tiles())
 def test_a_checked_tile_is_a_permutation_and_its_source_computes_it(tile: IndexMap) -> None:
     table = tile.table()
     assert sorted(table.ravel()) == list(range(table.size))
@@ -148,7 +132,7 @@ def test_a_checked_tile_is_a_permutation_and_its_source_computes_it(tile: IndexM
     assert type(tile(0, 0)) is int
 
 
-@given(any_tile())
+@given(permuted_tiles())
 def test_a_tile_value_can_be_pasted(tile: IndexMap) -> None:
     assert eval(repr(tile)) == tile
     assert hash(tile) == hash(eval(repr(tile)))
