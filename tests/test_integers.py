@@ -19,7 +19,7 @@ def test_pythons_and_numpys_integers_become_ints(value: object) -> None:
 )
 def test_nothing_else_is_an_integer(value: object) -> None:
     assert as_int(value) is None
-    with pytest.raises(InvalidLayout, match="size: got .*; give a whole number of 0 or more"):
+    with pytest.raises(InvalidLayout, match=r"size: got .*; give a whole number of 0 or more"):
         whole("size", value, InvalidLayout)
 
 
