@@ -147,6 +147,24 @@ def test_questions_without_sense_are_refused() -> None:
         check(t).global_sectors_per_request(line=99)
 
 
+@pytest.mark.parametrize("limit", ["1", None, -1, float("nan"), True])
+def test_a_limit_is_a_number(limit: Any) -> None:
+    verdict = check(traced("column")[0])
+    for claim in (
+        verdict.shared_wavefronts_per_request,
+        verdict.shared_excess,
+        verdict.global_sectors_per_request,
+    ):
+        with pytest.raises(InvalidCheck, match=r"max: got .*; give a number, 0 or more"):
+            claim(max=limit)
+    with pytest.raises(InvalidCheck, match="min: got 90; give a number, 0 to 1, a fraction"):
+        verdict.global_efficiency(min=90)
+
+
+def test_one_kind_of_hazard_may_be_named_alone() -> None:
+    assert check(traced("column")[0]).no_hazards("shared_race")
+
+
 def test_html_escapes_and_lists() -> None:
     t, _ = traced("column")
     html = check(t).claim("x", False, "a < b")._repr_html_()

@@ -243,7 +243,7 @@ def test_read_only_arrays_may_be_read_but_not_written() -> None:
 
 
 def test_wrong_number_of_arguments() -> None:
-    with pytest.raises(InvalidLaunch, match="kernel: got 1 arguments; it takes 2: a, b"):
+    with pytest.raises(InvalidLaunch, match="kernel: got 1 argument; it takes 2: a, b"):
         trace(kernel("a, b", "pass"), 1, 1, np.zeros(1))
 
 

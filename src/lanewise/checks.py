@@ -11,6 +11,7 @@ A chain always runs to its end, so a learner sees all that is wrong at once. A l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
@@ -87,14 +88,18 @@ class Check:
         self, max: float = 1, op: str | None = None, line: int | None = None
     ) -> Self:
         """Claim that no warp needs more than `max` wavefronts for one shared-memory load or store."""
+        _require_limit("max", max)
         for site in self._sites("shared", op, line):
             if site.worst_wavefronts > max:
                 self.claim("shared wavefronts", False, _shared_sentence(site, max), site.example, site.line)
-        return self._passed("shared wavefronts", f"Every shared access takes {max:g} wavefronts at most.")
+        return self._passed(
+            "shared wavefronts", f"Every shared access takes at most {_amount(max, 'wavefront')}."
+        )
 
     def shared_excess(self, max: int = 0, op: str | None = None, line: int | None = None) -> Self:
         """Claim that bank conflicts cost at most `max` wavefronts in all, whatever the width of the
         accesses."""
+        _require_limit("max", max)
         sites = self._sites("shared", op, line)
         excess = sum(site.excess for site in sites)
         if excess > max:
@@ -115,15 +120,17 @@ class Check:
     ) -> Self:
         """Claim that global loads and stores touch at most `max` sectors per request, averaged over a
         site."""
+        _require_limit("max", max)
         for site in self._sites("global", op, line):
             if site.requests and site.sectors / site.requests > max:
                 self.claim("global sectors", False, _global_sentence(site, max), site.example, site.line)
         return self._passed(
-            "global sectors", f"Every global access touches {max:g} sectors per request at most."
+            "global sectors", f"Every global access touches at most {_amount(max, 'sector')} per request."
         )
 
     def global_efficiency(self, min: float = 0.9, op: str | None = None) -> Self:
-        """Claim that at least this fraction of the bytes of all touched sectors was asked for."""
+        """Claim that at least this fraction, 0 to 1, of the bytes of all touched sectors was asked for."""
+        _require_limit("min", min, most=1)
         sites = self._sites("global", op, None)
         moved = sum(site.bytes_moved for site in sites)
         used = sum(site.bytes_requested for site in sites) / moved if moved else 1.0
@@ -142,7 +149,7 @@ class Check:
     def no_hazards(self, kinds: Iterable[str] = KINDS, allow_benign: bool = True) -> Self:
         """Claim that the trace is free of hazards; writes of the same value are let pass unless you say
         otherwise."""
-        wanted = set(kinds)
+        wanted = {kinds} if isinstance(kinds, str) else set(kinds)
         if unknown := wanted - set(KINDS):
             raise InvalidCheck(
                 f"no_hazards: unknown kinds {sorted(unknown)}; the kinds are {', '.join(KINDS)}."
@@ -210,9 +217,10 @@ class Check:
         return f'<div class="lanewise-check"><p><strong>{escape(head)}</strong></p><ul>{items}</ul></div>'
 
     def _sites(self, space: str, op: str | None, line: int | None) -> list[Site]:
-        if op not in (None, "load", "store", "atomic"):
+        if op not in (None, "load", "store", "atomic", "async_copy"):
             raise InvalidCheck(
-                f"op: got {op!r}; it is 'load', 'store', 'atomic', or None for loads and stores."
+                f"op: got {op!r}; it is 'load', 'store', 'atomic', 'async_copy', or None for loads and"
+                " stores."
             )
         ops = ("load", "store") if op is None else (op,)
         chosen = [
@@ -240,6 +248,16 @@ def check(trace: Trace) -> Check:
     if not isinstance(trace, Trace):
         raise InvalidCheck(f"check: got a {type(trace).__name__}; give it the result of lanewise.trace.")
     return Check(trace)
+
+
+def _require_limit(name: str, limit: Any, most: float = math.inf) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, (int, float, np.number)) or not 0 <= limit <= most:
+        allowed = "0 or more" if most == math.inf else f"0 to {most:g}, a fraction"
+        raise InvalidCheck(f"{name}: got {limit!r}; give a number, {allowed}.")
+
+
+def _amount(limit: float, noun: str) -> str:
+    return f"{limit:g} {noun}{'' if limit == 1 else 's'}"
 
 
 def _worst(sites: list[Site], name: str) -> Site:

@@ -32,7 +32,7 @@ from lanewise.trace.hazards import Hazard
 from lanewise.trace.refusals import KernelFault, KernelLimit, UnsupportedConstruct
 from lanewise.trace.registry import intrinsic
 from lanewise.trace.report import Trace
-from lanewise.trace.sites import Patterns, Site
+from lanewise.trace.sites import Site
 from lanewise.trace.source import functions_in
 from lanewise.trace.tracer import trace
 
@@ -40,7 +40,6 @@ __all__ = [
     "Hazard",
     "KernelFault",
     "KernelLimit",
-    "Patterns",
     "Site",
     "Trace",
     "UnsupportedConstruct",

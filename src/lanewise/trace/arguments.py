@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from lanewise.errors import InvalidLaunch
-from lanewise.trace.arrays import BASE_ALIGNMENT, ArrayRef, GlobalStorage, array_ref, owner_of
+from lanewise.text import count
+from lanewise.trace.arrays import (
+    BASE_ALIGNMENT,
+    ArrayRef,
+    GlobalStorage,
+    array_ref,
+    byte_span,
+    is_plain,
+    owner_of,
+)
 from lanewise.trace.refusals import UnsupportedConstruct
 from lanewise.trace.source import Function, entity_of
 
@@ -47,17 +57,16 @@ class Arguments:
         required = len(names) - len(function.defaults)
         if not required <= len(arguments) <= len(names):
             raise InvalidLaunch(
-                f"{function.name}: got {len(arguments)} arguments; it takes {len(names)}: {', '.join(names)}."
+                f"{function.name}: got {count(len(arguments), 'argument')}; it takes {len(names)}:"
+                f" {', '.join(names)}."
             )
-        self.storages: list[GlobalStorage] = []
-        self._by_owner: dict[int, GlobalStorage] = {}
-        self._next_base = _FIRST_BASE
         self.packed: list[str] = []
         given = (
             (*arguments, *function.defaults[len(arguments) - required :])
             if len(arguments) < len(names)
             else arguments
         )
+        self.storages = _storages(list(_arrays(list(zip(names, given, strict=True)))))
         self.env = {name: self._value(name, value) for name, value in zip(names, given, strict=True)}
 
     def _value(self, name: str, value: Any) -> Any:
@@ -97,31 +106,52 @@ class Arguments:
         )
 
     def _array(self, name: str, array: np.ndarray) -> ArrayRef:
-        if array.dtype.hasobject or array.dtype.kind not in "biufcV" or not array.dtype.isnative:
+        if not is_plain(array.dtype):
             raise InvalidLaunch(
-                f"argument {name}: dtype {array.dtype}; a kernel takes arrays of bool, integers, floats,"
-                " complex numbers or records of these, in native byte order."
+                f"argument {name}: dtype {array.dtype}; a kernel takes arrays of bool, integers, floats of 2"
+                " to 8 bytes, complex numbers or records of these, in native byte order."
+            )
+        if isinstance(array, np.ma.MaskedArray):
+            raise InvalidLaunch(
+                f"argument {name}: got a masked array, and a kernel sees no masks. Pass array.data, and"
+                " array.mask beside it."
             )
         if array.dtype.names and not array.dtype.isalignedstruct:
             self.packed.append(name)
-        storage = self._storage(name, owner_of(array), array)
-        low = array.__array_interface__["data"][0] - storage.low if array.size else 0
-        return array_ref(storage, name, array.dtype, tuple(int(n) for n in array.shape), array.strides, low)
+        start = array.__array_interface__["data"][0]
+        low, high = byte_span(array)
+        storage = next(one for one in self.storages if one.low <= low and high <= one.low + one.n_bytes)
+        shape = tuple(int(extent) for extent in array.shape)
+        ref = array_ref(storage, name, array.dtype, shape, array.strides, start - storage.low)
+        return replace(ref, writable=bool(array.flags.writeable))
 
-    def _storage(self, name: str, owner: np.ndarray, array: np.ndarray) -> GlobalStorage:
-        for storage in self.storages:
-            if storage.owner is owner or (owner.size and np.may_share_memory(storage.owner, owner)):
-                return storage
-        storage = GlobalStorage(owner, self._next_base, name)
-        self._next_base += -(-max(1, storage.n_bytes) // BASE_ALIGNMENT) * BASE_ALIGNMENT
-        self.storages.append(storage)
-        return storage
 
-    def check_writable(self, function: Function) -> None:
-        """Raise `InvalidLaunch` if the kernel writes an array that NumPy protects."""
-        for storage in self.storages:
-            if storage.kinds & {"write", "atomic"} and storage.n_bytes and not storage.bytes.flags.writeable:
-                raise InvalidLaunch(
-                    f"argument {storage.name}: {function.name} writes it, but the array is read-only."
-                    " Pass a writable copy: array.copy()."
-                )
+def _arrays(given: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, np.ndarray]]:
+    """All arrays among the arguments, those in tuples included, with the names of their parameters."""
+    for name, value in given:
+        if isinstance(value, tuple):
+            yield from _arrays((name, element) for element in value)
+        elif isinstance(value, (np.ndarray, Uninitialized)):
+            yield name, value.array if isinstance(value, Uninitialized) else value
+
+
+def _storages(arrays: list[tuple[str, np.ndarray]]) -> list[GlobalStorage]:
+    """The memories that arrays lie in: one for all that overlap, in the order of the arguments."""
+    groups: list[tuple[int, int, str, tuple[np.ndarray, ...]]] = []
+    for name, array in arrays:
+        owner = owner_of(array)
+        low, high = byte_span(owner)
+        owners: tuple[np.ndarray, ...] = (owner,)
+        apart = []
+        for group in groups:
+            if group[0] < high and low < group[1]:
+                low, high, name, owners = min(low, group[0]), max(high, group[1]), group[2], group[3] + owners
+            else:
+                apart.append(group)
+        groups = [*apart, (low, high, name, owners)]
+    storages: list[GlobalStorage] = []
+    base = _FIRST_BASE
+    for _, _, name, owners in groups:
+        storages.append(GlobalStorage(owners, base, name))
+        base += -(-max(1, storages[-1].n_bytes) // BASE_ALIGNMENT) * BASE_ALIGNMENT
+    return storages

@@ -7,6 +7,7 @@ per lane.
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,8 +15,21 @@ import numpy as np
 
 from lanewise.trace.lanes import INT64, binary, limits, whole
 from lanewise.trace.masks import Mask
+from lanewise.trace.source import TYPE_NAMES
 
 BASE_ALIGNMENT = 256  # bytes; what a device allocator gives at least
+
+_NUMBERS = frozenset(TYPE_NAMES.values())
+
+
+def is_plain(dtype: np.dtype) -> bool:
+    """Say whether a kernel can take elements of this type: numbers in native byte order, or records of
+    them."""
+    if dtype.subdtype is not None:
+        return is_plain(dtype.subdtype[0])
+    if dtype.fields is not None:
+        return all(is_plain(entry[0]) for entry in dtype.fields.values())
+    return dtype in _NUMBERS and dtype.isnative
 
 
 @dataclass(eq=False)
@@ -60,6 +74,7 @@ class ArrayRef:
     unit: int
     phase: int = 0
     start: Any = 0
+    writable: bool = True
 
     @property
     def ndim(self) -> int:
@@ -77,6 +92,25 @@ class ArrayRef:
                 else binary("Mult", total, extent)
             )
         return total
+
+    def field(self, name: str) -> ArrayRef:
+        """The view of one field of all records."""
+        assert self.dtype.fields is not None
+        dtype, offset = self.dtype.fields[name][:2]
+        element, inner = dtype.subdtype or (dtype, ())
+        factor = self.unit // element.itemsize if self.unit % element.itemsize == 0 else self.unit
+        unit = self.unit // factor
+        steps = tuple(stride // unit for stride in contiguous_strides(inner, element.itemsize))
+        return replace(
+            self,
+            name=f"{self.name}.{name}",
+            dtype=element,
+            shape=(*self.shape, *inner),
+            strides=(*(stride * factor for stride in self.strides), *steps),
+            unit=unit,
+            phase=self.phase + int(offset),
+            start=scaled(self.start, factor),
+        )
 
     def row(self, index: Any) -> ArrayRef:
         """The view with the first dimension fixed."""
@@ -184,13 +218,16 @@ def checked_index(index: Any, extent: Any, mask: Mask) -> tuple[Any, np.ndarray 
 
 
 class GlobalStorage(Storage):
-    """The bytes behind one or several NumPy arrays, read and written in place."""
+    """The bytes behind one or several NumPy arrays that share memory, read and written in place."""
 
-    def __init__(self, owner: np.ndarray, base: int, name: str) -> None:
-        self.low, high = np.lib.array_utils.byte_bounds(owner) if owner.size else (0, 0)
+    def __init__(self, owners: tuple[np.ndarray, ...], base: int, name: str) -> None:
+        spans = [byte_span(owner) for owner in owners]
+        self.low, high = min(low for low, _ in spans), max(high for _, high in spans)
         super().__init__(name, "global", high - self.low, base)
-        self.owner = owner
-        self.bytes = _all_bytes(owner, self.n_bytes)
+        self.owners = owners  # kept alive, for `bytes` is a bare address
+        # By address, for no one of the arrays need reach over all of the memory. What may be written is
+        # checked at each array.
+        self.bytes = np.ctypeslib.as_array((ctypes.c_uint8 * self.n_bytes).from_address(self.low))
         self._views: dict[tuple[np.dtype, int], np.ndarray] = {}
 
     def view(self, dtype: np.dtype, phase: int) -> np.ndarray:
@@ -243,13 +280,10 @@ def _lanes(value: Any, mask: Mask) -> Any:
     return value if np.ndim(value) == 0 else np.broadcast_to(value, mask.shape)[mask.full]
 
 
-def _all_bytes(owner: np.ndarray, n_bytes: int) -> np.ndarray:
-    """The memory of an array, lowest address first, as writable (if the array is) bytes."""
-    if owner.size == 0:
-        return np.zeros(0, np.uint8)
-    lowest = owner[tuple(slice(None, None, -1 if stride < 0 else 1) for stride in owner.strides)]
-    first = lowest[(slice(0, 1),) * owner.ndim].reshape(1).view(np.uint8)
-    return np.lib.stride_tricks.as_strided(first, (n_bytes,), (1,), writeable=owner.flags.writeable)
+def byte_span(array: np.ndarray) -> tuple[int, int]:
+    """First byte address of an array, and the one behind its last; equal if it has no element."""
+    start = array.__array_interface__["data"][0]
+    return np.lib.array_utils.byte_bounds(array) if array.size else (start, start)
 
 
 def owner_of(array: np.ndarray) -> np.ndarray:
@@ -342,15 +376,12 @@ def _as_bytes(place: Place) -> Place:
     return replace(place, index=scaled(place.index, place.unit), unit=1)
 
 
-class ConstantStorage(Storage):
+class ConstantStorage(GlobalStorage):
     """A constant table: every lane reads, nobody writes, and the traffic is not shared or global memory's."""
 
-    def __init__(self, array: np.ndarray, name: str) -> None:
-        super().__init__(name, "const", array.nbytes)
-        self.flat = np.ascontiguousarray(array).reshape(-1)
-
-    def gather(self, place: Place, shape: tuple[int, int]) -> Any:
-        return self.flat.take(whole(place.index), mode="clip")
+    def __init__(self, table: np.ndarray, name: str) -> None:
+        super().__init__((table,), 0, name)
+        self.space = "const"
 
 
 class LocalStorage(Storage):

@@ -21,6 +21,7 @@ from lanewise.trace.lanes import whole
 from lanewise.trace.masks import Mask
 from lanewise.trace.sites import Site
 from lanewise.trace.synchronisation import Synchronisation
+from lanewise.trace.tracking import VERBS
 
 
 @dataclass
@@ -111,11 +112,10 @@ class Asynchronous(Synchronisation):
         block, lane = (int(part) for part in np.argwhere(lanes)[0])
         at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
         element, line = self.element_text(place, block, lane), site.line
-        verb = {"load": "reads", "store": "writes", "atomic": "updates"}.get(op, "copies into")
 
         def build(count: int) -> Hazard:
             text = (
-                f"block={at[0]} thread={at[1]}: {verb} {element} (line {line}) while the copy of line"
+                f"block={at[0]} thread={at[1]}: {VERBS[op]} {element} (line {line}) while the copy of line"
                 f" {copy.site.line} may still be writing it. Every thread that copies must wait for its"
                 " group (commit, then wait), and a barrier must follow before other threads look."
             )

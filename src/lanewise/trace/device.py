@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from lanewise.machine import WARP_LANES
-from lanewise.trace.arrays import ArrayRef, ConstantStorage, array_ref, contiguous_strides
+from lanewise.trace.arrays import ArrayRef
 from lanewise.trace.lanes import BOOL, INT32, UINT32, binary, cast, choose, dtype_of, truth, whole
 from lanewise.trace.registry import intrinsic, value
-from lanewise.trace.source import ConstantArray, Symbol
+from lanewise.trace.source import Symbol
 from lanewise.trace.synchronisation import Update
 
 # -- where a lane is -------------------------------------------------------------------------------
@@ -148,18 +148,9 @@ def _local_array(engine: Any, node: ast.Call, shape: Any, dtype: Any, alignment:
 
 @intrinsic("cuda.const.array_like")
 def _const_array(engine: Any, node: ast.Call, array: Any) -> Any:
-    if not isinstance(array, ConstantArray):
+    if not isinstance(array, ArrayRef) or array.storage.space != "const":
         engine.refuse(node, "const.array_like of this", "Give it a NumPy array defined outside the kernel.")
-    if array.array.dtype.hasobject:
-        engine.refuse(node, "a constant array of objects", "Use numbers.")
-    if not engine.inferring:
-        engine.notes.setdefault(f"line {node.lineno}: reads of constant memory are not counted.")
-    name = node.args[0].id if node.args and isinstance(node.args[0], ast.Name) else "constant"
-    storage = ConstantStorage(array.array, name)
-    shape = array.array.shape
-    return array_ref(
-        storage, name, array.array.dtype, shape, contiguous_strides(shape, array.array.itemsize), 0
-    )
+    return array
 
 
 # -- barriers --------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from lanewise.trace.lanes import (
 from lanewise.trace.masks import Mask, union
 from lanewise.trace.registry import INTRINSICS, VALUES, nearest
 from lanewise.trace.source import (
-    ConstantArray,
     DeviceFunction,
     Function,
     Symbol,
@@ -30,11 +29,16 @@ from lanewise.trace.source import (
     symbol,
 )
 
+if TYPE_CHECKING:
+    from lanewise.trace.infer import Facts
+
 MAX_DEPTH = 16
 
 
 class Elements(Expressions):
     """Evaluates attributes, subscripts and calls."""
+
+    facts: Facts
 
     # -- attributes and elements -------------------------------------------------------------------
 
@@ -52,8 +56,6 @@ class Elements(Expressions):
             return self._array_attribute(node, owner)
         if isinstance(owner, Element):
             return self._field(node, owner, node.attr)
-        if isinstance(owner, ConstantArray) and node.attr in ("shape", "size", "ndim"):
-            return {"shape": owner.array.shape, "size": owner.array.size, "ndim": owner.array.ndim}[node.attr]
         if is_number(owner) and node.attr in ("real", "imag"):
             value = whole(owner)
             return value.real if node.attr == "real" else value.imag
@@ -84,6 +86,8 @@ class Elements(Expressions):
         simple = {"ndim": array.ndim, "dtype": array.dtype, "itemsize": array.dtype.itemsize}
         if node.attr in simple:
             return simple[node.attr]
+        if array.dtype.fields is not None and node.attr in array.dtype.fields:
+            return array.field(node.attr)
         if node.attr in ("size", "nbytes"):
             return (
                 typed(array.size) if node.attr == "size" else scaled(typed(array.size), array.dtype.itemsize)
@@ -94,8 +98,30 @@ class Elements(Expressions):
         fields = element.place.dtype.fields
         if fields is None or name not in fields:
             self.refuse(node, f"the field {name}", f"The record has {', '.join(fields or ())}.")
-        place = self.refreshed(element.place).field(name)
+        place = self.refreshed(element.place)
+        if fields[name][0].subdtype is not None:
+            return self._inner_array(node, place, name)
+        place = place.field(name)
         return Element(place) if place.dtype.names else self.load(node, place)
+
+    def _inner_array(self, node: ast.AST, place: Place, name: str) -> ArrayRef:
+        """The array that lies in a field of one record, as a view that starts where each lane's record
+        does."""
+        if place.outside is not None:
+            self.report_bounds(node, place, "load")
+        record = replace(
+            place.array,
+            dtype=place.dtype,
+            shape=(),
+            strides=(),
+            unit=place.unit,
+            phase=place.phase,
+            start=place.index,
+        )
+        return record.field(name)
+
+    def report_bounds(self, node: ast.AST, place: Place, op: str, n: int = 1) -> None:
+        """Report the lanes outside the array."""
 
     def refreshed(self, place: Place) -> Place:
         """A place that was named earlier, for the lanes that are active now."""
@@ -104,6 +130,8 @@ class Elements(Expressions):
     def _eval_Subscript(self, node: ast.Subscript) -> Any:
         owner = self.evaluate(node.value)
         if isinstance(owner, ArrayRef):
+            if owner.dtype.fields and _is_text(node.slice):
+                return self._array_field(node, owner, self._field_name(node))
             found = self.subscript(node, owner, node.slice)
             if isinstance(found, Place):
                 return Element(found) if found.dtype.names else self.load(node, found)
@@ -114,9 +142,14 @@ class Elements(Expressions):
             return self._tuple_element(node, owner)
         self.refuse(node, f"an index into {describe(owner)}", "Index an array or a tuple.")
 
+    def _array_field(self, node: ast.AST, array: ArrayRef, name: str) -> ArrayRef:
+        if name not in (array.dtype.fields or ()):
+            self.refuse(node, f"the field {name}", f"The records have {', '.join(array.dtype.fields or ())}.")
+        return array.field(name)
+
     def _field_name(self, node: ast.Subscript) -> str:
-        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
-            return node.slice.value
+        if _is_text(node.slice):
+            return str(node.slice.value)
         self.refuse(node, "a computed field name", "Write the field's name.")
 
     def _tuple_element(self, node: ast.Subscript, owner: tuple[Any, ...]) -> Any:
@@ -243,7 +276,10 @@ class Elements(Expressions):
             self.tick(node)
             return function.apply()
         if isinstance(function, DeviceFunction):
-            function = function_of(function.plain)
+            known = self.facts.functions
+            if function not in known:
+                known[function] = function_of(function.plain)
+            return self.call_device(node, known[function], arguments, keywords, function.inlined)
         if isinstance(function, Function):
             return self.call_device(node, function, arguments, keywords)
         self.refuse(
@@ -251,7 +287,12 @@ class Elements(Expressions):
         )
 
     def call_device(
-        self, node: ast.Call, function: Function, arguments: tuple[Any, ...], keywords: dict[str, Any]
+        self,
+        node: ast.Call,
+        function: Function,
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
+        inlined: bool = False,
     ) -> Any:
         """Interpret a device function in a frame of its own."""
         if self.depth >= MAX_DEPTH:
@@ -262,7 +303,9 @@ class Elements(Expressions):
             )
         caller, entry = self.frame, self.active
         path = (*caller.path, node.lineno, node.col_offset)
-        self.frame = new_frame(function, path, self.bind(node, function, arguments, keywords))
+        env = self.bind(node, function, arguments, keywords)
+        self.frame = new_frame(function, path, env)
+        self.frame.compiled_as = path if inlined else tuple(_numba_kind(value) for value in env.values())
         self.depth += 1
         try:
             value = self.run_body(function)
@@ -307,3 +350,18 @@ class Elements(Expressions):
             )
             covered = union(covered, mask)
         return value
+
+
+def _is_text(node: ast.expr) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _numba_kind(value: Any) -> Any:
+    """What of an argument decides which version of a device function numba calls."""
+    if is_number(value):
+        return dtype_of(value)
+    if isinstance(value, ArrayRef):
+        return value.dtype, value.ndim, value.strides[-1:] == (1,)
+    if isinstance(value, tuple):
+        return tuple(_numba_kind(element) for element in value)
+    return value if isinstance(value, (Symbol, DeviceFunction, np.dtype)) else type(value)

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from lanewise.machine import WARP_LANES
-from lanewise.trace.arrays import ArrayRef, Element, Place
+from lanewise.trace.arrays import ArrayRef, ConstantStorage, Element, Place, array_ref, is_plain
 from lanewise.trace.lanes import (
     binary,
     cast,
@@ -58,6 +58,7 @@ class Frame:
     path: tuple[int, ...]
     env: dict[str, Any]
     local_names: frozenset[str] = frozenset()
+    compiled_as: tuple[Any, ...] = ()  # what tells apart the versions that numba makes of one function
     returned: list[tuple[Mask, Any]] = field(default_factory=list)
     loops: list[Any] = field(default_factory=list)
 
@@ -73,6 +74,7 @@ class Expressions:
     def __init__(self) -> None:
         self._methods: dict[type, Any] = {}
         self._paths: dict[ast.Attribute, str] = {}
+        self._constants: dict[int, ArrayRef] = {}
 
     # -- what a pass supplies ----------------------------------------------------------------------
 
@@ -102,6 +104,15 @@ class Expressions:
 
     def note_types(self, node: ast.AST, left: Any, right: Any, result: np.dtype) -> None:
         """Look at the types of an arithmetic operation."""
+
+    def shared_key(self, node: ast.AST, shape: tuple[int, ...], dtype: np.dtype) -> tuple[Any, ...]:
+        """What makes a shared array one and the same.
+
+        numba compiles a device function once for each set of argument types, so all calls with these types
+        share its arrays.
+        """
+        where = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        return self.frame.function, self.frame.compiled_as, *where, shape, dtype
 
     # -- dispatch ----------------------------------------------------------------------------------
 
@@ -185,7 +196,20 @@ class Expressions:
             return tuple(self.usable(node, name, element) for element in entity)
         if isinstance(entity, Symbol) and entity.path in VALUES:
             return VALUES[entity.path](self)
+        if isinstance(entity, ConstantArray):
+            return self.constant_array(node, name, entity.array)
         return entity
+
+    def constant_array(self, node: ast.AST, name: str, array: np.ndarray) -> ArrayRef:
+        """An array from outside the kernel, as it was when numba compiled: a copy in constant memory."""
+        if id(array) not in self._constants:
+            if not is_plain(array.dtype):
+                self.refuse(node, f"{name}, a constant array of {array.dtype}", "Use numbers.")
+            copied = np.array(array, order="C")
+            storage = ConstantStorage(copied, name)
+            ref = array_ref(storage, name, array.dtype, array.shape, copied.strides, 0)
+            self._constants[id(array)] = ref
+        return self._constants[id(array)]
 
     def _eval_Tuple(self, node: ast.Tuple) -> Any:
         values: list[Any] = []
@@ -258,14 +282,26 @@ class Expressions:
         return truth(self.as_number(node, value))
 
     def _eval_Compare(self, node: ast.Compare) -> Any:
-        left = self.evaluate(node.left)
+        left, entry = self.evaluate(node.left), self.active
         result: Any = None
         for operator, right_node in zip(node.ops, node.comparators, strict=True):
+            if result is not None and not self._narrow_to(result):
+                break
             right = self.evaluate(right_node)
             one = self._compare(node, type(operator).__name__, left, right)
             result = one if result is None else self._both(result, one)
             left = right
+        self.mask = entry
         return result
+
+    def _narrow_to(self, condition: Any) -> bool:
+        """Go on in the lanes where a comparison of a chain holds so far; False if there are none."""
+        if isinstance(condition, bool):
+            return condition
+        more, _done = self._branches(condition)
+        if more is not None:
+            self.mask = more
+        return more is not None
 
     def _both(self, left: Any, right: Any) -> Any:
         if isinstance(left, bool) and isinstance(right, bool):
@@ -373,8 +409,6 @@ def describe(value: Any) -> str:
         return value.path
     if isinstance(value, (Function, DeviceFunction)):
         return "a function"
-    if isinstance(value, ConstantArray):
-        return "an array outside the kernel (read it through cuda.const.array_like)"
     if isinstance(value, tuple):
         return "a tuple"
     if is_number(value):

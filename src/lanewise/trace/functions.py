@@ -25,7 +25,6 @@ from lanewise.trace.lanes import (
     whole,
 )
 from lanewise.trace.registry import VALUES, intrinsic
-from lanewise.trace.source import ConstantArray
 from lanewise.trace.statements import Rounds
 
 # -- built-ins -------------------------------------------------------------------------------------
@@ -42,8 +41,6 @@ def _len(engine: Any, node: ast.Call, sequence: Any) -> Any:
         return len(sequence)
     if isinstance(sequence, ArrayRef) and sequence.ndim:
         return typed(sequence.shape[0])
-    if isinstance(sequence, ConstantArray) and sequence.array.ndim:
-        return len(sequence.array)
     engine.refuse(node, "len of this", "Use it on arrays and tuples.")
 
 
@@ -196,6 +193,16 @@ def _safe(function: Callable[[float], float]) -> Callable[[float], float]:
 _gamma = np.vectorize(_safe(math.gamma), otypes=[float])
 _lgamma = np.vectorize(_safe(math.lgamma), otypes=[float])
 
+
+def _ieee_remainder(left: float, right: float) -> float:
+    try:
+        return math.remainder(left, right)
+    except ValueError:
+        return math.nan
+
+
+_remainder = np.vectorize(_ieee_remainder, otypes=[float])
+
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "sqrt": np.sqrt,
     "exp": np.exp,
@@ -230,6 +237,7 @@ _TESTS = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}
 _PAIRS: dict[str, Callable[[Any, Any], Any]] = {
     "pow": np.power,
     "fmod": np.fmod,
+    "remainder": _remainder,
     "atan2": np.arctan2,
     "hypot": np.hypot,
     "copysign": np.copysign,
@@ -277,7 +285,7 @@ def _pair(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
         kinds = dtype_of(engine.as_number(node, left)), dtype_of(engine.as_number(node, right))
         single = kinds == (FLOAT32, FLOAT32) or (function is np.power and kinds == (FLOAT32, INT32))
         dtype = FLOAT32 if single else FLOAT64
-        return function(cast(left, dtype), cast(right, dtype))
+        return cast(function(cast(left, dtype), cast(right, dtype)), dtype)
 
     return apply
 
@@ -318,6 +326,19 @@ def _ldexp(engine: Any, node: ast.Call, value: Any, exponent: Any) -> Any:
     engine.tick(node)
     dtype = _floating(engine.as_number(node, value))
     return cast(np.ldexp(cast(value, dtype), cast(exponent, np.dtype(np.int32))), dtype)
+
+
+@intrinsic("math.frexp")
+def _frexp(engine: Any, node: ast.Call, value: Any) -> Any:
+    engine.tick(node)
+    mantissa, exponent = np.frexp(cast(value, _floating(engine.as_number(node, value))))
+    return mantissa, cast(exponent, INT32)
+
+
+@intrinsic("math.modf")
+def _modf(engine: Any, node: ast.Call, value: Any) -> Any:
+    engine.tick(node)
+    return np.modf(cast(value, _floating(engine.as_number(node, value))))
 
 
 @intrinsic("math.fma", "cuda.fma")

@@ -76,16 +76,6 @@ class HazardLog:
         self._first.setdefault(key, build)
         self._count[key] = self._count.get(key, 0) + count
 
-    def is_new(self, kind: str, line: int, other_line: int | None, severity: Severity, array: str) -> bool:
-        """Say whether no such case was recorded yet, so that a caller may skip finding the example."""
-        return (kind, severity, line, other_line, array) not in self._first
-
-    def more(
-        self, kind: str, line: int, other_line: int | None, severity: Severity, array: str, count: int
-    ) -> None:
-        """Raise the count of a known case."""
-        self._count[kind, severity, line, other_line, array] += count
-
     def hazards(self) -> list[Hazard]:
         """All hazards, in the order of their lines, faults before lesser severities."""
         order = {"error": 0, "lock_step": 1, "benign": 2}

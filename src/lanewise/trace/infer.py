@@ -28,7 +28,7 @@ from lanewise.trace.lanes import (
     unify,
 )
 from lanewise.trace.masks import Mask
-from lanewise.trace.source import Function
+from lanewise.trace.source import DeviceFunction, Function
 from lanewise.trace.statements import Statements
 
 Key = tuple[Any, ...]
@@ -56,6 +56,7 @@ class Facts:
     warnings: dict[tuple[int, str], str] = field(default_factory=dict)
     grid_barrier: bool = False
     notes: set[str] = field(default_factory=set)
+    functions: dict[DeviceFunction, Function] = field(default_factory=dict)  # each read once per trace
 
 
 class AnyStorage(Storage):
@@ -116,7 +117,15 @@ class Inference(Statements):
         self.touch(place, "write")
 
     def touch(self, place: Place, kind: str, n_bytes: int = 0) -> None:
-        """Note what the kernel does to an array, and the bytes that it handles together."""
+        """Note what the kernel does to an array, and the bytes that it handles together.
+
+        Raises `InvalidLaunch` if it writes an array that NumPy protects.
+        """
+        if kind != "read" and not place.array.writable:
+            raise InvalidLaunch(
+                f"argument {place.array.name}: {self.frame.function.name} writes it, but the array is"
+                " read-only. Pass a writable copy: array.copy()."
+            )
         for storage in members_of(place.storage):
             storage.kinds.add(kind)
             storage.note_element(place.phase, place.unit, n_bytes or place.dtype.itemsize)
@@ -159,7 +168,7 @@ class Inference(Statements):
         self, node: ast.AST, shape: tuple[int, ...], dtype: np.dtype, alignment: int
     ) -> ArrayRef:
         """Lay out a shared array at its first appearance."""
-        key = (*self.frame.path, getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+        key = self.shared_key(node, shape, dtype)
         dynamic = shape == (0,)
         if key not in self.facts.shared:
             offset = None
@@ -251,7 +260,8 @@ class Inference(Statements):
                 members = tuple(dict.fromkeys((*members_of(first.storage), *members_of(second.storage))))
                 if members == members_of(first.storage):
                     return first
-                return replace(first, storage=AnyStorage(members) if len(members) > 1 else members[0])
+                storage = AnyStorage(members) if len(members) > 1 else members[0]
+                return replace(first, storage=storage, writable=first.writable and second.writable)
         if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
             return tuple(
                 a if a is b else self._meet(node, name, a, b) for a, b in zip(first, second, strict=True)

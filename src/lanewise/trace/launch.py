@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from lanewise.errors import InvalidLaunch
+from lanewise.integers import as_int, whole
 from lanewise.machine import WARP_LANES, Machine
+from lanewise.text import count
 
 _GRID_LIMITS = (2**31 - 1, 65535, 65535)
 _BLOCK_LIMITS = (1024, 1024, 64)
 DYNAMIC_ALIGNMENT = 16  # bytes; where dynamic shared memory starts after the static arrays
+MAX_LANES = 1 << 30  # lanes of all traced blocks; thread numbers have 32 bits in the shadow memory
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,8 @@ class Launch:
         """`blockIdx` of some blocks, int32."""
         x, y, _ = self.grid
         number = blocks[:, None]
-        return _coordinates(
-            (number % x, number // x % y, number // (x * y)),
-            self.grid if len(blocks) > 1 else (1, 1, 1),
-            number,
-        )
+        parts = number % x, number // x % y, number // (x * y)
+        return _coordinates(parts, self.grid if len(blocks) > 1 else (1, 1, 1))
 
     def block_of(self, number: int) -> tuple[int, int, int]:
         """Coordinates of a block."""
@@ -109,7 +108,7 @@ class Launch:
             )
 
 
-def _coordinates(parts: tuple[Any, ...], extents: tuple[int, ...], exact: Any = None) -> tuple[Any, Any, Any]:
+def _coordinates(parts: tuple[Any, ...], extents: tuple[int, ...]) -> tuple[Any, Any, Any]:
     """Coordinates as int32, a dimension of one as the scalar it is."""
     found = []
     for part, extent in zip(parts, extents, strict=True):
@@ -135,52 +134,66 @@ def make_launch(grid: Any, block: Any, dynamic_bytes: int, machine: Machine) -> 
             f"block: {block!r} has {n_threads:,} threads; {machine} allows {machine.max_threads_per_block:,}."
             " Use smaller blocks and more of them."
         )
-    if isinstance(dynamic_bytes, bool) or not hasattr(dynamic_bytes, "__index__") or int(dynamic_bytes) < 0:
-        raise InvalidLaunch(
-            f"dynamic_shared_bytes: got {dynamic_bytes!r}; it is a number of bytes, 0 or more."
-        )
-    ndim = 1 if hasattr(grid, "__index__") else len(tuple(grid))
-    return Launch(grid_dim, block_dim, machine, int(dynamic_bytes), ndim)
+    n_dynamic = whole("dynamic_shared_bytes", dynamic_bytes, InvalidLaunch, hint="It is a number of bytes.")
+    return Launch(grid_dim, block_dim, machine, n_dynamic, len(_integers(grid) or ()))
 
 
 def _shape(what: str, given: Any, most: tuple[int, int, int]) -> tuple[int, int, int]:
-    parts = (
-        (given,) if hasattr(given, "__index__") else tuple(given) if isinstance(given, (tuple, list)) else ()
-    )
-    if not 1 <= len(parts) <= 3 or not all(
-        hasattr(part, "__index__") and not isinstance(part, bool) for part in parts
-    ):
+    parts = _integers(given)
+    if parts is None or not 1 <= len(parts) <= 3:
         raise InvalidLaunch(f"{what}: got {given!r}; it is an int or a tuple of one to three ints, x first.")
-    x, y, z = (*(int(part) for part in parts), 1, 1)[:3]
+    x, y, z = (*parts, 1, 1)[:3]
     for axis, extent, limit in zip("xyz", (x, y, z), most, strict=True):
         if not 1 <= extent <= limit:
             raise InvalidLaunch(f"{what}: {axis} is {extent:,}; a launch needs 1 to {limit:,} there.")
     return x, y, z
 
 
+def _integers(given: Any) -> tuple[int, ...] | None:
+    """An integer, or a sequence of them such as a NumPy array, as a tuple; None if it is neither."""
+    number = as_int(given)
+    if number is not None:
+        return (number,)
+    if not isinstance(given, (tuple, list, np.ndarray)) or np.ndim(given) == 0:
+        return None
+    parts = [as_int(part) for part in given]
+    return None if None in parts else tuple(part for part in parts if part is not None)
+
+
 def chosen_blocks(launch: Launch, blocks: Any) -> np.ndarray:
     """Linear numbers of the blocks to trace, in order: all, or a subset given by number or by coordinates."""
-    if blocks is None:
-        return np.arange(launch.n_blocks)
-    if hasattr(blocks, "__index__"):
-        blocks = [blocks]
-    if not isinstance(blocks, Iterable):
+    n_blocks = launch.n_blocks
+    if blocks is not None:
+        if as_int(blocks) is not None:
+            blocks = [blocks]
+        if isinstance(blocks, str) or not hasattr(blocks, "__iter__"):
+            raise InvalidLaunch(
+                f"blocks: got {blocks!r}; give block numbers, or (x, y) or (x, y, z) coordinates, in a list."
+            )
+        # A range too long to be listed is refused below like a grid too large.
+        few = not hasattr(blocks, "__len__") or len(blocks) * launch.n_lanes <= MAX_LANES
+        numbers = sorted({_number(launch, entry) for entry in blocks}) if few else blocks
+        if not numbers:
+            raise InvalidLaunch("blocks: the list is empty; give at least one block, or None for all.")
+        n_blocks = len(numbers)
+    if n_blocks * launch.n_lanes > MAX_LANES:
         raise InvalidLaunch(
-            f"blocks: got {blocks!r}; give block numbers, or (x, y) or (x, y, z) coordinates, in a list."
+            f"blocks: {n_blocks:,} blocks of {count(launch.n_threads, 'thread')} are more than the"
+            f" {MAX_LANES:,} threads that one trace holds. Trace some of them, such as blocks=range(1000)."
         )
-    numbers = sorted({_number(launch, entry) for entry in blocks})
-    if not numbers:
-        raise InvalidLaunch("blocks: the list is empty; give at least one block, or None for all.")
-    return np.array(numbers, np.int64)
+    return np.arange(n_blocks) if blocks is None else np.array(numbers, np.int64)
 
 
 def _number(launch: Launch, entry: Any) -> int:
-    parts = (entry,) if hasattr(entry, "__index__") else tuple(entry)
-    if len(parts) == 1:
-        number = int(parts[0])
-        inside = 0 <= number < launch.n_blocks
-    else:
-        x, y, z = (*(int(part) for part in parts), 0)[:3]
+    parts = _integers(entry)
+    if parts is None or not 1 <= len(parts) <= 3:
+        raise InvalidLaunch(
+            f"blocks: got {entry!r} for a block; give its number, or its coordinates (x, y) or (x, y, z)."
+        )
+    number = parts[0]
+    inside = 0 <= number < launch.n_blocks
+    if len(parts) > 1:
+        x, y, z = (*parts, 0)[:3]
         inside = all(0 <= part < extent for part, extent in zip((x, y, z), launch.grid, strict=True))
         number = x + launch.grid[0] * (y + launch.grid[1] * z)
     if not inside:

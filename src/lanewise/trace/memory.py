@@ -29,10 +29,7 @@ from lanewise.trace.masks import Mask
 from lanewise.trace.refusals import KernelLimit
 from lanewise.trace.shadow import Shadow
 from lanewise.trace.sites import Site
-from lanewise.trace.tracking import Tracking, first_lane, n_lanes
-
-_VERBS = {"load": "reads", "store": "writes", "atomic": "updates", "async_copy": "copies into"}
-_PAST = {"load": "read", "store": "wrote", "atomic": "updated atomically", "async_copy": "copied into"}
+from lanewise.trace.tracking import VERBS, Tracking, first_lane, n_lanes
 
 
 class Memory(Tracking):
@@ -40,9 +37,12 @@ class Memory(Tracking):
 
     inferring = False
 
-    def __init__(self, facts: Facts, launch: Launch, shared: SharedStorage, limits_: Any) -> None:
+    def __init__(
+        self, facts: Facts, launch: Launch, shared: SharedStorage, limits_: Any, numbers: np.ndarray
+    ) -> None:
         super().__init__()
         self.facts, self.launch, self.shared_storage, self.limits = facts, launch, shared, limits_
+        self.numbers = numbers
         self.sites: dict[tuple[Any, ...], Site] = {}
         self._site_of_node: dict[tuple[int, str, str, str], Site] = {}
         self.events: list[Site | None] = [None]
@@ -56,6 +56,7 @@ class Memory(Tracking):
         """Set up the lanes of some blocks: coordinates, masks, fresh shared memory."""
         launch = self.launch
         self.blocks = blocks
+        self.ordinals = np.searchsorted(self.numbers, blocks)
         self.shape = len(blocks), launch.n_lanes
         self.base_mask = Mask.of(launch.exists, self.shape)
         assert self.base_mask is not None
@@ -227,7 +228,7 @@ class Memory(Tracking):
                 line,
                 block,
                 lane,
-                f"{_VERBS[op]} {width} bytes at {element} (line {line}), byte {address}, which is"
+                f"{VERBS[op]} {width} bytes at {element} (line {line}), byte {address}, which is"
                 f" {address % width} past a multiple of {width}. Keep rows a multiple of {width} bytes"
                 " and start at an index that is one.",
                 element=element,
@@ -242,6 +243,9 @@ class Memory(Tracking):
         storage = place.storage
         if storage.space not in ("global", "shared"):
             self.tick(node)
+            if storage.space == "const":
+                line = getattr(node, "lineno", 0)
+                self.notes.setdefault(f"line {line}: reads of constant memory are not counted.")
             return
         assert place.mask is not None
         width = place.dtype.itemsize * n
@@ -285,10 +289,10 @@ class Memory(Tracking):
         if site is None:
             function = self.frame.function
             line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
-            place = (function.filename, line, column, op, instruction)
+            space = array.storage.space
+            place = (function.filename, line, column, op, space, instruction)
             site = self.sites.get(place)
             if site is None:
-                space = array.storage.space
                 site = Site(
                     function.filename,
                     line,
@@ -308,8 +312,8 @@ class Memory(Tracking):
     def shared_array(
         self, node: ast.AST, shape: tuple[int, ...], dtype: np.dtype, alignment: int
     ) -> ArrayRef:
-        """The shared array that type inference laid out for this call."""
-        key = (*self.frame.path, getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+        """The shared array that type inference laid out for this place."""
+        key = self.shared_key(node, shape, dtype)
         if key not in self._shared_refs:
             laid_out = self.facts.shared[key]
             offset, extents = laid_out.offset, laid_out.shape

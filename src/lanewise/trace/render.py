@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lanewise.trace.report import Trace
 
 _COLUMNS = ("instruction", "requests", "wavefronts", "ideal", "excess", "worst", "sectors", "used")
+_NO_SITES = "No access to shared or global memory."
 _SEVERITY = {"error": "hazard", "lock_step": "relies on lock-step", "benign": "benign"}
 
 
@@ -25,7 +26,7 @@ def text_report(trace: Trace) -> str:
         rows = [(str(site.line), *_cells(site), site.source) for site in trace.sites]
         lines += _aligned([("line", *_COLUMNS, "source"), *rows])
     else:
-        lines.append("No access to shared or global memory.")
+        lines.append(_NO_SITES)
     lines += [f"{label}: {text}" for label, text in _messages(trace)]
     if trace.comparison and trace.comparison.different:
         lines += ["", *trace.comparison.words()]
@@ -40,9 +41,10 @@ def html_report(trace: Trace) -> str:
     )
     messages = "".join(f"<li><b>{escape(label)}</b>: {escape(text)}</li>" for label, text in _messages(trace))
     comparison = trace.comparison.words() if trace.comparison and trace.comparison.different else []
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return (
         f'<div class="lanewise-trace">{_STYLE}<p>{escape(_heading(trace))}</p>'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        + (table if trace.sites else f"<p>{_NO_SITES}</p>")
         + (f"<ul>{messages}</ul>" if messages else "")
         + (f"<pre>{escape(chr(10).join(comparison))}</pre>" if comparison else "")
         + "</div>"
@@ -83,7 +85,7 @@ def _cells(site: Site) -> tuple[str, ...]:
         worst = f"{site.degree}-way"
         return (*counted, f"{site.wavefronts:,}", f"{site.ideal:,}", f"{site.excess:,}", worst, "-", "-")
     used = f"{100 * site.bytes_requested / site.bytes_moved:.3g}%" if site.bytes_moved else "-"
-    return (*counted, "-", "-", "-", f"{site.worst_sectors} sectors", f"{site.sectors:,}", used)
+    return (*counted, "-", "-", "-", count(site.worst_sectors, "sector"), f"{site.sectors:,}", used)
 
 
 def _html_line(line: int, sites: list[Site]) -> str:

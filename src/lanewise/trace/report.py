@@ -29,6 +29,10 @@ class Totals:
 
     sites: tuple[Site, ...]
 
+    def __repr__(self) -> str:
+        names = ("requests", "wavefronts", "ideal", "sectors", "bytes_requested", "bytes_moved")
+        return f"<Totals: {', '.join(f'{name} {getattr(self, name):,}' for name in names)}>"
+
     def _sum(self, name: str) -> int:
         return sum(getattr(site, name) for site in self.sites)
 

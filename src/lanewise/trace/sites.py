@@ -8,11 +8,6 @@ they are:
 1. addresses that no block changes: W rows, counted B times;
 2. a block part plus a thread part: W rows per residue of the block part modulo 128;
 3. anything else: B * W rows, equal ones found by a 64-bit hash.
-
-**Recounting.** Another view of the same kernel (as compiled, say) asks a site for its `patterns` and counts
-them under instructions of its own: `site.recount("ld.shared.b128", patterns)`. A pattern set is `(addresses,
-active, counts)`: `(n, 32)` byte addresses and bools, and how many warps showed each row. `Patterns.shifted`
-and `Patterns.widened` make the rows of a joined or split access.
 """
 
 from __future__ import annotations
@@ -42,14 +37,6 @@ class Patterns:
     addresses: np.ndarray
     active: np.ndarray
     counts: np.ndarray
-
-    def shifted(self, n_bytes: int) -> Patterns:
-        """The same warps, each lane `n_bytes` further."""
-        return Patterns(self.addresses + n_bytes, self.active, self.counts)
-
-    def widened(self, n_bytes: int) -> Patterns:
-        """The same warps with each address rounded down to a multiple of `n_bytes`."""
-        return Patterns(self.addresses & -n_bytes, self.active, self.counts)
 
 
 @dataclass(frozen=True)
@@ -149,9 +136,9 @@ class Site:
     _progressions: dict[bytes, _Progression] = field(default_factory=dict, repr=False)
     _rows: dict[bytes, list[int]] = field(default_factory=dict, repr=False)
     _buffers: list[tuple[np.ndarray, np.ndarray, int, np.ndarray]] = field(default_factory=list, repr=False)
-    _buffered: int = 0
-    _counted: Cost = Cost()
-    _worst: tuple[int, Example] | None = None
+    _buffered: int = field(default=0, repr=False)
+    _counted: Cost = field(default=Cost(), repr=False)
+    _worst: tuple[int, Example] | None = field(default=None, repr=False)
 
     @property
     def modelled(self) -> bool:
@@ -315,11 +302,6 @@ class Site:
             worst_sectors,
         )
 
-    def patterns(self) -> Patterns:
-        """All repeated patterns as rows with counts; patterns too many to keep were counted already and are
-        not here."""
-        return self._kept()[0]
-
     def _kept(self) -> tuple[Patterns, list[tuple[int, int, int]]]:
         addresses, active, counts, places = [], [], [], []
         for progression in self._progressions.values():
@@ -353,10 +335,6 @@ class Site:
             example = self._worst[1]
             self.example, self.example_warp = example.access, example.warp
             self.example_block = block_of(example.block)
-
-    def recount(self, instruction: str, patterns: Patterns | None = None) -> Cost:
-        """Count the site's patterns, or given ones, under another instruction."""
-        return cost_of(instruction, self.patterns() if patterns is None else patterns)
 
 
 def _access(instruction: str, patterns: Patterns, row: int, origin: int) -> WarpAccess | None:

@@ -34,7 +34,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class ConstantArray:
-    """A NumPy array outside the kernel, readable through `cuda.const.array_like`."""
+    """A NumPy array outside the kernel, which numba copies into constant memory."""
 
     array: np.ndarray
 
@@ -61,7 +61,7 @@ _MODULES = {
     "lanewise.ptx": "ptx",
 }
 
-_TYPE_NAMES = {
+TYPE_NAMES = {
     name: np.dtype(name)
     for name in (
         [
@@ -82,9 +82,9 @@ _TYPE_NAMES = {
         ]
     )
 }
-_TYPE_NAMES |= {"boolean": np.dtype(bool), "bool_": np.dtype(bool), "byte": np.dtype("uint8")}
-_TYPE_NAMES |= {"intp": np.dtype("int64"), "uintp": np.dtype("uint64"), "double": np.dtype("float64")}
-_TYPE_NAMES |= {"intc": np.dtype("int32"), "uintc": np.dtype("uint32"), "float_": np.dtype("float64")}
+TYPE_NAMES |= {"boolean": np.dtype(bool), "bool_": np.dtype(bool), "byte": np.dtype("uint8")}
+TYPE_NAMES |= {"intp": np.dtype("int64"), "uintp": np.dtype("uint64"), "double": np.dtype("float64")}
+TYPE_NAMES |= {"intc": np.dtype("int32"), "uintc": np.dtype("uint32"), "float_": np.dtype("float64")}
 
 BUILTINS = frozenset(
     [
@@ -113,8 +113,8 @@ BUILTINS = frozenset(
 def symbol(path: str) -> Any:
     """A dotted path as the tracer sees it: data types of numba and NumPy become `numpy.dtype`."""
     head, _, last = path.rpartition(".")
-    if head in ("numba", "numpy", "numba.types") and last in _TYPE_NAMES:
-        return _TYPE_NAMES[last]
+    if head in ("numba", "numpy", "numba.types") and last in TYPE_NAMES:
+        return TYPE_NAMES[last]
     aliases = {"numba.cuda": "cuda", "numba.types": "numba", "lanewise.ptx": "ptx"}
     return Symbol(aliases.get(path, path))
 
@@ -164,10 +164,13 @@ def function_of(kernel: Any) -> Function:
         return kernel
     plain = _plain_function(kernel)
     if plain is None:
-        raise UnsupportedConstruct(
-            f"trace: got a {type(kernel).__name__}; give a function defined with def, or a cuda.jit kernel"
-            " made of one."
+        launch = type(kernel).__name__ in ("_LaunchConfiguration", "_KernelConfiguration")
+        way_out = (
+            "give the kernel itself, with grid and block behind it: trace(kernel, grid, block, ...)."
+            if launch
+            else "give a function defined with def, or a cuda.jit kernel made of one."
         )
+        raise UnsupportedConstruct(f"trace: got a {type(kernel).__name__}; {way_out}")
     return _from_live(plain)
 
 
@@ -289,6 +292,11 @@ def _plain_function(value: Any) -> types.FunctionType | None:
 
 
 def _from_live(plain: types.FunctionType) -> Function:
+    if plain.__name__ == "<lambda>":
+        raise UnsupportedConstruct(
+            f"{PurePath(plain.__code__.co_filename).name}:{plain.__code__.co_firstlineno}: a lambda; a kernel"
+            " is defined with def."
+        )
     try:
         source, first = inspect.getsourcelines(plain)
         tree = ast.parse(textwrap.dedent("".join(source)))
@@ -376,7 +384,9 @@ def _object_entity(value: Any) -> Any:
             return Symbol(f"ptx.{plain.__name__}")
         if module.startswith(("numba.cuda", "numba_cuda.numba.cuda")):
             return Symbol(f"cuda.{plain.__name__}")
-        return DeviceFunction(plain)
+        options = vars(value).get("targetoptions") if hasattr(value, "__dict__") else None
+        inline = options.get("inline") if type(options) is dict else None
+        return DeviceFunction(plain, inline is True or inline == "always")
     if kind is types.BuiltinFunctionType and value.__module__ in ("math", "builtins"):
         name = value.__name__
         if value.__module__ == "math" or name in BUILTINS:
@@ -402,9 +412,13 @@ def _numba_intrinsic(value: Any) -> Symbol | None:
 
 @dataclass(frozen=True)
 class DeviceFunction:
-    """A live function that a kernel calls; its source is read when it does."""
+    """A live function that a kernel calls; its source is read when it does.
+
+    `inlined` says that numba copies its code to every call, shared arrays included.
+    """
 
     plain: types.FunctionType
+    inlined: bool = False
 
 
 def _numba_type(value: Any) -> Any:
@@ -412,8 +426,8 @@ def _numba_type(value: Any) -> Any:
     name."""
     attributes = vars(value) if hasattr(value, "__dict__") else {}
     name = attributes.get("name")
-    if isinstance(name, str) and name in _TYPE_NAMES:
-        return _TYPE_NAMES[name]
+    if isinstance(name, str) and name in TYPE_NAMES:
+        return TYPE_NAMES[name]
     fields = attributes.get("fields")
     if isinstance(fields, Mapping):
         names = list(fields)

@@ -11,7 +11,7 @@ import numpy as np
 
 from lanewise.machine import WARP_LANES
 from lanewise.text import count, lanes
-from lanewise.trace.arrays import GlobalStorage, LocalStorage, Place, SharedStorage
+from lanewise.trace.arrays import GlobalStorage, Place, SharedStorage
 from lanewise.trace.hazards import Hazard
 from lanewise.trace.lanes import cast, whole
 from lanewise.trace.masks import Mask
@@ -178,8 +178,10 @@ class Synchronisation(Memory):
             self.report_bounds(node, place, "atomic")
         if place.mask is None:
             return place.dtype.type(0)
-        if place.storage.space in ("global", "shared"):
-            self._count_atomic(node, place, name, values)
+        place = self._keep_aligned(node, place, place.dtype.itemsize, "atomic")
+        if place.mask is None:
+            return place.dtype.type(0)
+        self._count_atomic(node, place, name, values)
         mask = place.mask
         memory, index = _flat(place, mask)
         operands = [
@@ -219,19 +221,15 @@ def _atomic_name(place: Place, name: str, unused: bool, values: tuple[Any, ...])
 
 def _flat(place: Place, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
     """The memory of a place as a flat array, and the index into it for each active lane in thread order."""
+    storage, itemsize = place.storage, place.dtype.itemsize
+    assert isinstance(storage, (GlobalStorage, SharedStorage))
     index = np.broadcast_to(np.atleast_2d(whole(place.index)), mask.shape)
-    storage = place.storage
-    if isinstance(storage, GlobalStorage):
-        return storage.view(place.dtype, place.phase), index[mask.full]
-    assert isinstance(storage, (SharedStorage, LocalStorage))
+    # Lanes off the natural alignment are gone, so the rest lies on the grid of whole elements.
+    index = (index * place.unit + place.phase) // itemsize
+    view = storage.view(place.dtype, 0)
     if isinstance(storage, SharedStorage):
-        rows = storage.view(place.dtype, 0)
-        per_block = rows.shape[1]
-        index = index + place.phase // place.dtype.itemsize + np.arange(mask.shape[0])[:, None] * per_block
-        return rows.reshape(-1), index[mask.full]
-    raise KernelFault(
-        f"{place.array.name}: an atomic update of a thread's own array has no meaning. Use plain arithmetic."
-    )
+        index = index + np.arange(mask.shape[0])[:, None] * view.shape[1]
+    return view.reshape(-1), index[mask.full]
 
 
 def _one_after_the_other(

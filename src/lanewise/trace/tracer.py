@@ -111,9 +111,8 @@ def _trace(
     compiled = None if lowering == "source" else _run_compiled(kernel, launch, arguments, numbers, lowering)
     facts = Inference(function, launch, shared).run(function, dict(given.env))
     launch.check_shared(facts.static_bytes)
-    given.check_writable(function)
     _lay_out_shared(shared, launch, facts)
-    engine = Execution(facts, launch, shared, limits)
+    engine = Execution(facts, launch, shared, limits, numbers)
     atomics = any("atomic" in storage.kinds for storage in given.storages)
     for batch in _batches(launch, facts, numbers, atomics):
         engine.run_batch(function, given.env, batch)

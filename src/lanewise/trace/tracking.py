@@ -23,7 +23,7 @@ from lanewise.trace.shadow import Meeting, Now, Shadow, thread_of, time_of
 from lanewise.trace.sites import Site
 from lanewise.trace.statements import Statements
 
-_VERBS = {"load": "reads", "store": "writes", "atomic": "updates", "async_copy": "copies into"}
+VERBS = {"load": "reads", "store": "writes", "atomic": "updates", "async_copy": "copies into"}
 _PAST = {"load": "read", "store": "wrote", "atomic": "updated atomically", "async_copy": "copied into"}
 
 
@@ -31,7 +31,9 @@ class Tracking(Statements):
     """Checks accesses of the executing pass and words what it finds; `Memory` tells it what is accessed."""
 
     launch: Launch
-    blocks: np.ndarray
+    blocks: np.ndarray  # linear numbers of the batch's blocks
+    numbers: np.ndarray  # those of all traced blocks
+    ordinals: np.ndarray  # where the batch's blocks stand among these: stamps have no room for block numbers
     shared_storage: SharedStorage
     shared_shadow: Shadow | None
     events: list[Site | None]
@@ -65,28 +67,24 @@ class Tracking(Statements):
         shape = tuple(int(limits(extent)[1]) for extent in place.array.shape)
         extent = f"its {shape[0]} elements" if len(shape) == 1 else f"its shape {shape}"
         wide = f" and {n - 1} more" if n > 1 else ""
-        verb = _VERBS[op]
+        at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
+        text = (
+            f"block={at[0]} thread={at[1]}: {VERBS[op]} {element}{wide} past {extent} (line {line})."
+            f" {self._bounds_advice(place, shape)}"
+        )
 
         def build(count: int) -> Hazard:
-            return self_hazard(
-                f"{verb} {element}{wide} past {extent} (line {line}). Guard the access with a test of the"
-                f" index, such as: if i < {place.array.name}.shape[{max(0, len(shape) - 1)}].",
-                count,
-            )
-
-        at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
-
-        def self_hazard(text: str, count: int) -> Hazard:
-            return Hazard(
-                "out_of_bounds",
-                line,
-                f"block={at[0]} thread={at[1]}: {text}",
-                *at,
-                element=element,
-                count=count,
-            )
+            return Hazard("out_of_bounds", line, text, *at, element=element, count=count)
 
         self.log.add("out_of_bounds", line, build, array=place.array.name, count=n_lanes(place.outside))
+
+    def _bounds_advice(self, place: Place, shape: tuple[int, ...]) -> str:
+        if place.storage.space == "shared" and 0 in shape and not self.launch.dynamic_bytes:
+            return "The launch gives the block no dynamic shared memory; pass dynamic_shared_bytes."
+        return (
+            "Guard the access with a test of the index, such as:"
+            f" if i < {place.array.name}.shape[{max(0, len(shape) - 1)}]."
+        )
 
     def shade(self, site: Site, op: str, place: Place, n_bytes: int, value: Any = None) -> None:
         """Check an access against the shadow memory and enter it there."""
@@ -176,7 +174,7 @@ class Tracking(Statements):
         if storage.shadow is None:
             storage.shadow = Shadow(-(-storage.n_bytes // storage.granule), storage.kinds)
         index = np.broadcast_to(np.atleast_2d(whole(first)), self.shape)
-        who = self.blocks[:, None] * n_threads + self.launch.lane_numbers[None, :]
+        who = self.ordinals[:, None] * n_threads + self.launch.lane_numbers[None, :]
         chosen = None if mask.is_full else mask.full
         index, who = (index.reshape(-1), who.reshape(-1)) if chosen is None else (index[chosen], who[chosen])
         since_block, since_warp = self.since_block, self.since_warp
@@ -188,12 +186,12 @@ class Tracking(Statements):
             )
         now = Now(len(self.events) - 1, who, n_threads, self.since_grid, since_block, since_warp)
         if self.meetings:
-            now.meetings, now.rows = self.meetings, np.searchsorted(self.blocks, who // n_threads)
-        start = self.blocks
+            now.meetings, now.rows = self.meetings, np.searchsorted(self.ordinals, who // n_threads)
+        ordinals = self.ordinals
 
         def locate(position: int) -> tuple[int, int]:
             number = int(who[position])
-            return int(np.searchsorted(start, number // n_threads)), number % n_threads
+            return int(np.searchsorted(ordinals, number // n_threads)), number % n_threads
 
         return storage.shadow, index, now, locate
 
@@ -211,7 +209,7 @@ class Tracking(Statements):
 
         def build(count: int) -> Hazard:
             text = (
-                f"block={at[0]} thread={at[1]}: {_VERBS[op]} {element} (line {line}), which no thread has"
+                f"block={at[0]} thread={at[1]}: {VERBS[op]} {element} (line {line}), which no thread has"
                 f" written; {what}. Write every element before it is read, with 0 where there is no data."
             )
             return Hazard("uninitialized_read", line, text, *at, element=element, count=count)
@@ -304,7 +302,10 @@ class Tracking(Statements):
         kind = f"{site.space}_race"
         block, lane = where
         n_threads = self.shape[1]
-        other_number = earlier // n_threads if site.space == "global" else int(self.blocks[block])
+        if site.space == "global":
+            other_number = int(self.numbers[earlier // n_threads])
+        else:
+            other_number = int(self.blocks[block])
         at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
         other = self.launch.block_of(other_number), self.launch.thread_of(earlier % n_threads)
         element = self.element_text(place, block, lane)
@@ -319,10 +320,10 @@ class Tracking(Statements):
                 " has written, so an update is lost"
             )
         elif same and op == "store":
-            deed = f"{_VERBS[op]} {element} (line {site.line}) and so does {who}; only one value stays"
+            deed = f"{VERBS[op]} {element} (line {site.line}) and so does {who}; only one value stays"
         else:
             deed = (
-                f"{_VERBS[op]} {element} (line {site.line}), which {who} {_PAST[before.op]} at line"
+                f"{VERBS[op]} {element} (line {site.line}), which {who} {_PAST[before.op]} at line"
                 f" {before.line}, and nothing orders the two"
             )
         advice = {
