@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numba import cuda
 
+from lanewise import ptx
 from lanewise.errors import InvalidLaunch
 from lanewise.trace import Trace, trace
 from tests.corpus import Case, Prediction, poisoned
@@ -34,16 +35,12 @@ def test_tracer_reproduces_prediction(case: Case, prediction: Prediction) -> Non
 
 # Rows of the kernel list that predict no count of a plain kernel, and why.
 NOT_HERE = {
-    "K-bk-9": "needs 16-byte accesses",
-    "K-pd-9": "needs 16-byte accesses",
     "K-pd-11": "predicts occupancy: test_machine.py",
-    "K-sw-6": "needs 16-byte accesses",
     "K-sw-7": "a law of swizzles: test_swizzles.py",
     "K-sw-8": "faulty swizzles: test_swizzles.py",
     "K-sw-9": "counts machine instructions",
     "K-sw-10": "a search: test_search.py",
     "K-co-15": "predicts times",
-    "K-cs-3": "needs 16-byte accesses",
     "K-cs-5": "needs asynchronous copies",
     "K-cs-10": "predicts bytes per attention head, for any kernel",
     "K-cs-11": "needs Tensor Core instructions",
@@ -54,7 +51,7 @@ ROWS = {"bk": 12, "pd": 12, "sw": 10, "co": 16, "cs": 12}
 def test_every_row_of_the_kernel_list_has_its_place() -> None:
     """Rows are predicted by the corpus, tested by name in this file, or listed with the reason why not."""
     predicted = {prediction.id for _, prediction in PREDICTIONS}
-    named = {"K-bk-12", "K-pd-6", "K-pd-12", "K-cs-12"}
+    named = {"K-bk-9", "K-bk-12", "K-pd-6", "K-pd-9", "K-pd-12", "K-sw-6", "K-cs-3", "K-cs-12"}
     rows = {f"K-{topic}-{number}" for topic, n in ROWS.items() for number in range(1, n + 1)}
     assert rows - predicted - named == set(NOT_HERE)
 
@@ -199,6 +196,173 @@ def test_fusing_two_kernels_moves_three_fifths_of_the_bytes() -> None:
 
     assert [moved(seen) for seen in apart] == [12 * 1024, 8 * 1024]
     assert moved(fused) == 12 * 1024
+
+
+# --- accesses of 16 bytes -----------------------------------------------------------------------------------------
+
+
+def wide_access_of(stride, store):
+    """K-bk-9: one 16-byte access of a warp, `stride` floats from lane to lane."""
+
+    @cuda.jit
+    def wide_access(src, dst):
+        s = cuda.shared.array(1024, np.float32)
+        t = cuda.threadIdx.x
+        if store:
+            ptx.store4(s, t * stride, src[t], src[t], src[t], src[t])
+        else:
+            for k in range(t, 1024, 32):
+                s[k] = src[k]
+            # All words must be in before they are read.
+            cuda.syncthreads()
+            a, b, c, d = ptx.load4(s, t * stride)
+            dst[t] = a + b + c + d
+
+    return wide_access
+
+
+@pytest.mark.parametrize(
+    ("stride", "op", "cost"),
+    [
+        (4, "load", (4, 4)),
+        (4, "store", (4, 4)),
+        (8, "load", (8, 4)),
+        (32, "load", (32, 4)),
+        (0, "load", (2, 2)),
+        (0, "store", (4, 4)),
+    ],
+)
+def test_sixteen_bytes_per_lane(stride: int, op: str, cost: tuple[int, int]) -> None:
+    src, dst = np.arange(1024, dtype=np.float32), poisoned((32,), np.float32)
+    seen = trace(wide_access_of(stride, op == "store"), 1, 32, src, dst)
+    wide = [
+        site for site in seen.sites if site.instruction == {"load": "ld", "store": "st"}[op] + ".shared.b128"
+    ]
+    assert [(site.wavefronts, site.ideal, site.requests) for site in wide] == [(*cost, 1)]
+    if op == "load":
+        lane = np.arange(32)[:, None]
+        np.testing.assert_array_equal(dst, src[lane * stride + np.arange(4)].sum(axis=1))
+
+
+def wide_tile_of(pitch, swizzled, by_column):
+    """K-pd-9 and K-sw-6: 32 rows of 32 floats, filled by rows of 16 bytes, 8 lanes each; read by columns."""
+
+    @cuda.jit
+    def wide_tile(src, dst):
+        tile = cuda.shared.array((32, pitch), np.float32)
+        t = cuda.threadIdx.x
+        for first in range(0, 32, 4):
+            row, unit = first + t // 8, t % 8
+            place = unit ^ (row & 7) if swizzled else unit
+            a, b, c, d = ptx.load4(src, (row, 4 * unit))
+            ptx.store4(tile, (row, 4 * place), a, b, c, d)
+        # The tile must be full before its columns are read.
+        cuda.syncthreads()
+        place = 2 ^ (t & 7) if swizzled else 2
+        if by_column:
+            a, b, c, d = ptx.load4(tile, (t, 4 * place))
+            dst[t] = a + b + c + d
+        else:
+            dst[t] = tile[t, 4 * place]
+
+    return wide_tile
+
+
+@pytest.mark.parametrize(
+    ("pitch", "swizzled", "by_column", "cost"),
+    [
+        (32, False, True, (32, 4)),
+        (36, False, True, (4, 4)),
+        (40, False, True, (8, 4)),
+        (32, True, True, (4, 4)),
+        (32, True, False, (4, 1)),
+    ],
+    ids=["K-pd-9-32", "K-pd-9-36", "K-pd-9-40", "K-sw-6-wide", "K-sw-6-scalar"],
+)
+def test_columns_of_sixteen_bytes(pitch: int, swizzled: bool, by_column: bool, cost: tuple[int, int]) -> None:
+    src, dst = np.arange(1024, dtype=np.float32).reshape(32, 32), poisoned((32,), np.float32)
+    seen = trace(wide_tile_of(pitch, swizzled, by_column), 1, 32, src, dst)
+    np.testing.assert_array_equal(dst, src[:, 8:12].sum(axis=1) if by_column else src[:, 8])
+    assert (seen.shared.load.wavefronts, seen.shared.load.ideal) == cost
+    assert (seen.shared.store.wavefronts, seen.shared.store.ideal) == (8 * 4, 8 * 4)
+    assert seen.hazards == []
+
+
+def test_an_odd_pitch_breaks_the_alignment_of_sixteen_bytes() -> None:
+    """K-pd-9 with pitch 33: three rows of four start off a multiple of 16 bytes."""
+    src, dst = np.zeros((32, 32), np.float32), np.zeros(32, np.float32)
+    seen = trace(wide_tile_of(33, False, True), 1, 32, src, dst)
+    misaligned = [hazard for hazard in seen.hazards if hazard.kind == "misaligned"]
+    assert [hazard.count for hazard in misaligned] == [8 * 32 * 3 // 4, 32 * 3 // 4]
+
+
+def product_of(tile, per_thread, inner, split):
+    """K-cs-3: (16, 16) threads, a square of outputs for each in registers, operands loaded 16 bytes at a time."""
+    half = tile // 2
+
+    @cuda.jit
+    def product(A, B, C):
+        a_tile = cuda.shared.array((inner, tile), np.float32)  # the left operand, turned
+        b_tile = cuda.shared.array((inner, tile), np.float32)
+        acc = cuda.local.array((per_thread, per_thread), np.float32)
+        left = cuda.local.array(per_thread, np.float32)
+        right = cuda.local.array(per_thread, np.float32)
+        tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+        t = 16 * ty + tx
+        for row in range(per_thread):
+            for col in range(per_thread):
+                acc[row, col] = 0
+        for first in range(0, A.shape[1], inner):
+            for place in range(4 * t, inner * tile, 1024):
+                row, k = place // inner, place % inner
+                a, b, c, d = ptx.load4(A, (row, first + k))
+                a_tile[k, row], a_tile[k + 1, row], a_tile[k + 2, row], a_tile[k + 3, row] = a, b, c, d
+                k, col = place // tile, place % tile
+                a, b, c, d = ptx.load4(B, (first + k, col))
+                ptx.store4(b_tile, (k, col), a, b, c, d)
+            # Both tiles must be full before anyone multiplies.
+            cuda.syncthreads()
+            for k in range(inner):
+                for part in range(0, per_thread, 4):
+                    start = part // 4 * half + 4 * tx if split else per_thread * tx + part
+                    beside = ptx.load4(b_tile, (k, start))
+                    right[part], right[part + 1], right[part + 2], right[part + 3] = beside
+                    below = ptx.load4(a_tile, (k, per_thread * ty + part))
+                    left[part], left[part + 1], left[part + 2], left[part + 3] = below
+                for row in range(per_thread):
+                    for col in range(per_thread):
+                        acc[row, col] += left[row] * right[col]
+            # All must have multiplied before the tiles are overwritten.
+            cuda.syncthreads()
+        for row in range(per_thread):
+            for part in range(0, per_thread, 4):
+                start = part // 4 * half + 4 * tx if split else per_thread * tx + part
+                for col in range(4):
+                    C[per_thread * ty + row, start + col] = acc[row, part + col]
+
+    return product
+
+
+@pytest.mark.parametrize(
+    ("tile", "per_thread", "split", "right"),
+    [(64, 4, False, (4, 4)), (128, 8, False, (8, 4)), (128, 8, True, (4, 4))],
+    ids=["4x4", "8x8", "8x8-split"],
+)
+def test_register_tiles_load_sixteen_bytes(
+    tile: int, per_thread: int, split: bool, right: tuple[int, int]
+) -> None:
+    """K-cs-3: neighbouring threads 32 bytes apart cost twice as much as two halves that are contiguous."""
+    rng = np.random.default_rng(3)
+    A = rng.integers(-8, 8, (tile, 32)).astype(np.float32)
+    B = rng.integers(-8, 8, (32, tile)).astype(np.float32)
+    C = poisoned((tile, tile), np.float32)
+    seen = trace(product_of(tile, per_thread, 16, split), 1, (16, 16), A, B, C)
+    np.testing.assert_array_equal(C, A @ B)
+    assert seen.hazards == []
+    for fragment, cost in (("load4(b_tile", right), ("load4(a_tile", (2, 2))):
+        assert per_request(seen, fragment, "load", "wavefronts") == cost[0]
+        assert per_request(seen, fragment, "load", "ideal") == cost[1]
+    assert per_request(seen, "load4(B", "load", "sectors") == 16
 
 
 # --- measured on the H200 -----------------------------------------------------------------------------------------
