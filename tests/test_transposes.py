@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import inspect
 from collections import Counter
 from typing import Any
 
@@ -114,14 +111,6 @@ def test_the_compiled_view_counts_what_the_h200_counted(name: str, shape: tuple[
     assert recorded["LDS.128", "wavefronts"] > 0
 
 
-def code_hash(kernel: Any) -> str:
-    """A hash of what the compiler sees of a kernel: no comments, no docstring."""
-    tree = ast.parse(inspect.getsource(kernel.py_func))
-    (function,) = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    function.body = function.body[1:] if ast.get_docstring(function) else function.body
-    return hashlib.sha256(ast.unparse(function).encode()).hexdigest()[:16]
-
-
 def rows_of(name: str, shape: tuple[int, int], opcode: str) -> list[Any]:
     return [
         row
@@ -132,7 +121,7 @@ def rows_of(name: str, shape: tuple[int, int], opcode: str) -> list[Any]:
 
 @pytest.mark.parametrize("row", RECORD.rows("kernels"), ids=lambda row: row["kernel"])
 def test_the_recorded_kernel_is_the_kernel_of_today(row: Any) -> None:
-    assert code_hash(kernel_of(row["kernel"])) == row["code_hash"], (
+    assert records.code_hash(kernel_of(row["kernel"])) == row["code_hash"], (
         f"{row['kernel']} has changed since it was profiled: profile it again and replace recorded/h200/tracer.json"
     )
 

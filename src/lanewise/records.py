@@ -10,9 +10,13 @@ Each comes with a provenance: the GPU, driver and tools, the date, and how it wa
 computes.
 """
 
+import ast
 import csv
+import hashlib
+import inspect
 import json
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -133,6 +137,17 @@ def record(gpu: str, slug: str) -> Record:
     content = json.loads(_read(gpu, f"{slug}.json"))
     tables = {name: tuple(MappingProxyType(row) for row in rows) for name, rows in content.items()}
     return Record(slug, _provenance(gpu, slug), MappingProxyType(tables))
+
+
+def code_hash(kernel: Callable) -> str:
+    """A hash of what a compiler sees of a kernel, its comments and docstring left out: 16 hexadecimal digits.
+
+    A record keeps it, so that a kernel which has changed since it was measured makes the record stale.
+    """
+    function = ast.parse(textwrap.dedent(inspect.getsource(getattr(kernel, "py_func", kernel)))).body[0]
+    if isinstance(function, ast.FunctionDef) and ast.get_docstring(function):
+        function.body = function.body[1:]
+    return hashlib.sha256(ast.unparse(function).encode()).hexdigest()[:16]
 
 
 def _provenance(gpu: str, name: str) -> Provenance:

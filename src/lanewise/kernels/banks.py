@@ -6,6 +6,8 @@ store to word 0), `store_stride` (lane l stores to word stride * l).
 
 Launch every kernel with one block of 32 threads. Word `i` of the array holds the value `i`, so what a lane
 reads names the word it came from. References: `reference_stride`, `reference_tile`.
+
+Three whole kernels, `scale_by_rows`, `scale_by_columns` and `scale_padded`, pass a matrix through tiles.
 """
 
 import numpy as np
@@ -109,3 +111,58 @@ def store_stride(dst, stride):
     s[stride * lane] = lane
     cuda.syncthreads()  # the store is done before anyone reads
     dst[lane] = s[stride * lane]
+
+
+# --- Whole kernels: what a conflict costs where DRAM has a say. Square matrices, blocks of 32 x 32 threads.
+
+SCALE_BLOCK = (LANES, LANES)
+PITCH = LANES + 1  # a shared array's shape must be a plain name or number
+
+
+def reference_scale(src: np.ndarray) -> np.ndarray:
+    """What `scale_by_rows` writes: the doubled matrix. `scale_by_columns` and `scale_padded` write its
+    transpose."""
+    return src * np.float32(2)
+
+
+@cuda.jit
+def scale_by_rows(src, dst):
+    """The baseline: a tile goes in and comes out by rows, doubled. No conflict."""
+    tile = cuda.shared.array((LANES, LANES), float32)
+    tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+    col, row = cuda.grid(2)
+    if row < src.shape[0] and col < src.shape[1]:
+        tile[ty, tx] = src[row, col]
+    cuda.syncthreads()  # the tile is full before any thread reads it
+    if row < src.shape[0] and col < src.shape[1]:
+        dst[row, col] = tile[ty, tx] * float32(2)
+
+
+@cuda.jit
+def scale_by_columns(src, dst):
+    """Changed: the warp reads a column of the tile, and writes it as a row of the transpose."""
+    tile = cuda.shared.array((LANES, LANES), float32)
+    tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+    col, row = cuda.grid(2)
+    if row < src.shape[0] and col < src.shape[1]:
+        tile[ty, tx] = src[row, col]
+    cuda.syncthreads()  # the tile is full before any thread reads it
+    row = LANES * cuda.blockIdx.x + ty
+    col = LANES * cuda.blockIdx.y + tx
+    if row < dst.shape[0] and col < dst.shape[1]:
+        dst[row, col] = tile[tx, ty] * float32(2)
+
+
+@cuda.jit
+def scale_padded(src, dst):
+    """Changed: the rows of the tile lie 33 floats apart."""
+    tile = cuda.shared.array((LANES, PITCH), float32)
+    tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+    col, row = cuda.grid(2)
+    if row < src.shape[0] and col < src.shape[1]:
+        tile[ty, tx] = src[row, col]
+    cuda.syncthreads()  # the tile is full before any thread reads it
+    row = LANES * cuda.blockIdx.x + ty
+    col = LANES * cuda.blockIdx.y + tx
+    if row < dst.shape[0] and col < dst.shape[1]:
+        dst[row, col] = tile[tx, ty] * float32(2)
