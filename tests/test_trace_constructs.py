@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numba import cuda, float32, int32
 
+from lanewise import ptx
 from lanewise.trace import Trace, UnsupportedConstruct, trace
 from tests.differential import differences
 
@@ -214,3 +215,66 @@ def test_dynamic_shared_memory_that_the_launch_does_not_give() -> None:
         seen.hazards[0]
     )
     assert not trace(use, 1, 32, np.zeros(32), dynamic_shared_bytes=128).hazards
+
+
+# -- what hazards say ------------------------------------------------------------------------------
+
+
+def test_a_hazard_names_the_block_where_it_happened_although_other_batches_follow() -> None:
+    @cuda.jit
+    def odd_start(src, dst):
+        start = 1 if cuda.blockIdx.x == 1 else 0
+        a, b, c, d = ptx.load4(src, 4 * cuda.threadIdx.x + start)
+        dst[cuda.grid(1)] = a + b + c + d
+
+    n_blocks = 600  # more than one batch of 1,024 threads each
+    src, dst = np.zeros(4 * 1024 + 4, np.float32), np.zeros(n_blocks * 1024, np.float32)
+    seen = trace(odd_start, n_blocks, 1024, src, dst)
+    assert [(hazard.kind, hazard.block, hazard.count) for hazard in seen.hazards] == [
+        ("misaligned", (1, 0, 0), 1024)
+    ]
+    assert seen.hazards[0].message.startswith("block=(1, 0, 0) thread=(0, 0, 0): reads 16 bytes at src[1]")
+
+
+@cuda.jit
+def assigned_by_some(dst):
+    i = cuda.grid(1)
+    if i < 4:
+        v = i
+    dst[i] = v
+
+
+@cuda.jit
+def assigned_in_some_rounds(dst):
+    i = cuda.grid(1)
+    for k in range(i % 3):
+        last = k
+    dst[i] = last
+
+
+@cuda.jit
+def read_where_it_was_assigned(dst):
+    i = cuda.grid(1)
+    if i >= 30:
+        return
+    if i < 4:
+        v = i
+    for k in range(i % 3):
+        w = k
+        if k > 0:
+            dst[i] = w
+    if i < 4:
+        dst[i] = v
+    else:
+        v = 2
+    dst[i] += v
+
+
+def test_a_variable_that_a_lane_has_not_assigned() -> None:
+    """Python raises UnboundLocalError there; a GPU computes with whatever lies in the register."""
+    for kernel, name, count in ((assigned_by_some, "v", 28), (assigned_in_some_rounds, "last", 11)):
+        (hazard,) = trace(kernel, 1, 32, np.zeros(32)).hazards
+        assert (hazard.kind, hazard.element, hazard.count) == ("uninitialized_read", name, count)
+        assert f"reads variable {name}" in hazard.message
+        assert "which it has not assigned" in hazard.message
+    assert not trace(read_where_it_was_assigned, 1, 32, np.zeros(32)).hazards

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from lanewise.trace.arrays import Place
-from lanewise.trace.hazards import Hazard
 from lanewise.trace.lanes import whole
 from lanewise.trace.masks import Mask
 from lanewise.trace.sites import Site
@@ -110,23 +109,19 @@ class Asynchronous(Synchronisation):
             return
         lanes, copy = hit
         block, lane = (int(part) for part in np.argwhere(lanes)[0])
-        at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
         element, line = self.element_text(place, block, lane), site.line
-
-        def build(count: int) -> Hazard:
-            text = (
-                f"block={at[0]} thread={at[1]}: {VERBS[op]} {element} (line {line}) while the copy of line"
-                f" {copy.site.line} may still be writing it. Every thread that copies must wait for its"
-                " group (commit, then wait), and a barrier must follow before other threads look."
-            )
-            return Hazard(
-                "async_not_waited", line, text, *at, other_line=copy.site.line, element=element, count=count
-            )
-
+        text = (
+            f"{VERBS[op]} {element} (line {line}) while the copy of line {copy.site.line} may still be"
+            " writing it. Every thread that copies must wait for its group (commit, then wait), and a barrier must"
+            " follow before other threads look."
+        )
+        case = self.case(
+            "async_not_waited", line, block, lane, text, other_line=copy.site.line, element=element
+        )
         self.log.add(
             "async_not_waited",
             line,
-            build,
+            case,
             other_line=copy.site.line,
             array=place.array.name,
             count=int(np.count_nonzero(lanes)),

@@ -20,6 +20,7 @@ from lanewise.trace.expressions import new_frame
 from lanewise.trace.lanes import cast, choose, dtype_of, is_number, typed
 from lanewise.trace.masks import Mask, union
 from lanewise.trace.source import Function
+from lanewise.trace.tracking import first_lane, n_lanes
 
 Env = dict[str, Any]
 Path = "tuple[Mask, Env]"
@@ -98,6 +99,34 @@ class Execution(Asynchronous):
                 "Keep the index instead of the record.",
             )
         return first
+
+    # -- variables that not every lane has ---------------------------------------------------------
+
+    def assign(self, target: ast.expr, value: Any) -> None:
+        super().assign(target, value)
+        if isinstance(target, ast.Name) and (self.frame.function, target.id) in self.facts.loose:
+            before = self.frame.assigned.get(target.id)
+            lanes = self.active if before is None else union(before, self.active)
+            assert lanes is not None
+            self.frame.assigned[target.id] = lanes
+
+    def _eval_Name(self, node: ast.Name) -> Any:
+        lanes = self.frame.assigned.get(node.id)
+        if lanes is not None and lanes is not self.mask:
+            missing = self.active.without(lanes)
+            if missing is not None:
+                self._report_unassigned(node, missing)
+        return super()._eval_Name(node)
+
+    def _report_unassigned(self, node: ast.Name, missing: Mask) -> None:
+        block, lane = first_lane(missing)
+        text = (
+            f"reads variable {node.id} (line {node.lineno}), which it has not assigned; the value is"
+            " undefined. Assign it on every path, or before the branch."
+        )
+
+        case = self.case("uninitialized_read", node.lineno, block, lane, text, element=node.id)
+        self.log.add("uninitialized_read", node.lineno, case, array=node.id, count=n_lanes(missing))
 
     # -- functions ---------------------------------------------------------------------------------
 

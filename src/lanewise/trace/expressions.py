@@ -58,6 +58,7 @@ class Frame:
     path: tuple[int, ...]
     env: dict[str, Any]
     local_names: frozenset[str] = frozenset()
+    assigned: dict[str, Mask] = field(default_factory=dict)  # by which lanes, for `Facts.loose` variables
     compiled_as: tuple[Any, ...] = ()  # what tells apart the versions that numba makes of one function
     returned: list[tuple[Mask, Any]] = field(default_factory=list)
     loops: list[Any] = field(default_factory=list)

@@ -57,6 +57,7 @@ class Facts:
     grid_barrier: bool = False
     notes: set[str] = field(default_factory=set)
     functions: dict[DeviceFunction, Function] = field(default_factory=dict)  # each read once per trace
+    loose: set[tuple[Function, str]] = field(default_factory=set)  # unassigned on some path
 
 
 class AnyStorage(Storage):
@@ -236,7 +237,9 @@ class Inference(Statements):
             return envs[0]
         types = self.facts.joins.setdefault(self._key(node, role), {})
         merged: dict[str, Any] = {}
+        everywhere = set.intersection(*(set(env) for env in envs))
         for env in envs:
+            self.facts.loose.update((self.frame.function, name) for name in env if name not in everywhere)
             for name, value in env.items():
                 if name not in merged:
                     merged[name] = value

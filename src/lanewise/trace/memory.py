@@ -21,7 +21,7 @@ from lanewise.trace.arrays import (
     contiguous_strides,
     scaled,
 )
-from lanewise.trace.hazards import Hazard, HazardLog
+from lanewise.trace.hazards import HazardLog
 from lanewise.trace.infer import Facts
 from lanewise.trace.lanes import INT64, cast, is_constant, limits, typed, whole
 from lanewise.trace.launch import Launch
@@ -222,20 +222,13 @@ class Memory(Tracking):
         element = self.element_text(place, block, lane)
         line = getattr(node, "lineno", 0)
 
-        def build(count: int) -> Hazard:
-            return self.hazard(
-                "misaligned",
-                line,
-                block,
-                lane,
-                f"{VERBS[op]} {width} bytes at {element} (line {line}), byte {address}, which is"
-                f" {address % width} past a multiple of {width}. Keep rows a multiple of {width} bytes"
-                " and start at an index that is one.",
-                element=element,
-                count=count,
-            )
-
-        self.log.add("misaligned", line, build, array=place.array.name, count=n_lanes(misaligned))
+        text = (
+            f"{VERBS[op]} {width} bytes at {element} (line {line}), byte {address}, which is"
+            f" {address % width} past a multiple of {width}. Keep rows a multiple of {width} bytes and start"
+            " at an index that is one."
+        )
+        case = self.case("misaligned", line, block, lane, text, element=element)
+        self.log.add("misaligned", line, case, array=place.array.name, count=n_lanes(misaligned))
         return replace(place, mask=fine)
 
     def observe(self, node: ast.AST, op: str, place: Place, value: Any = None, n: int = 1) -> None:

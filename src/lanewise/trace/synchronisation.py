@@ -12,7 +12,6 @@ import numpy as np
 from lanewise.machine import WARP_LANES
 from lanewise.text import count, lanes
 from lanewise.trace.arrays import GlobalStorage, Place, SharedStorage
-from lanewise.trace.hazards import Hazard
 from lanewise.trace.lanes import cast, whole
 from lanewise.trace.masks import Mask
 from lanewise.trace.memory import Memory
@@ -81,20 +80,16 @@ class Synchronisation(Memory):
         n_live = int(np.count_nonzero(live.full[block]))
         n_here = int(np.count_nonzero(active.full[block]))
         waiting = self.launch.thread_of(int(np.argmax(active.full[block])))
-        at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
-
-        def build(cases: int) -> Hazard:
-            text = (
-                f"block={at[0]} thread={at[1]}: does not reach the {name} at line {line}, where {n_here} of"
-                f" {count(n_live, 'live thread')} wait, thread {waiting} among them. Move the barrier out"
-                " of the branch or loop, so that every thread of the block passes the same call."
-            )
-            return Hazard("divergent_barrier", line, text, *at, other_thread=waiting, count=cases)
-
+        text = (
+            f"does not reach the {name} at line {line}, where {n_here} of {count(n_live, 'live thread')}"
+            f" wait, thread {waiting} among them. Move the barrier out of the branch or loop, so that every thread"
+            " of the block passes the same call."
+        )
+        case = self.case("divergent_barrier", line, block, lane, text, other_thread=waiting)
         self.log.add(
             "divergent_barrier",
             line,
-            build,
+            case,
             count=int(np.count_nonzero(here & missing.array.any(axis=1, keepdims=True))),
         )
 
@@ -147,17 +142,13 @@ class Synchronisation(Memory):
         block, lane = first_lane(mask)
         warp = slice(lane // WARP_LANES * WARP_LANES, lane // WARP_LANES * WARP_LANES + WARP_LANES)
         present = np.flatnonzero(self.active.full[block, warp])
-        at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
-
-        def build(cases: int) -> Hazard:
-            text = (
-                f"block={at[0]} thread={at[1]}: lane {lane % WARP_LANES} of warp {lane // WARP_LANES}"
-                f" {deed} (active: {lanes(present)}). The result is undefined. Call it where the whole"
-                " warp goes, or compute the mask with cuda.ballot_sync before the branch."
-            )
-            return Hazard("divergent_warp_op", line, text, *at, count=cases)
-
-        self.log.add("divergent_warp_op", line, build, count=int(np.count_nonzero(mask.full)))
+        text = (
+            f"lane {lane % WARP_LANES} of warp {lane // WARP_LANES} {deed} (active: {lanes(present)}). The"
+            " result is undefined. Call it where the whole warp goes, or compute the mask with"
+            " cuda.ballot_sync before the branch."
+        )
+        case = self.case("divergent_warp_op", line, block, lane, text)
+        self.log.add("divergent_warp_op", line, case, count=int(np.count_nonzero(mask.full)))
 
     def grid_barrier(self, node: ast.AST) -> None:
         """A barrier of the whole grid; all its blocks are in this batch."""

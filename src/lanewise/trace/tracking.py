@@ -15,7 +15,7 @@ from lanewise.trace.arrays import (
     add,
     scaled,
 )
-from lanewise.trace.hazards import Hazard, HazardLog, Severity
+from lanewise.trace.hazards import Coordinates, Hazard, HazardLog, Severity
 from lanewise.trace.lanes import limits, whole
 from lanewise.trace.launch import Launch
 from lanewise.trace.masks import Mask
@@ -44,11 +44,22 @@ class Tracking(Statements):
     meetings: tuple[Meeting, ...] = ()
     stands_for = 1  # blocks that the lanes of the last shared access speak for
 
-    def hazard(self, kind: str, line: int, block: int, lane: int, text: str, **more: Any) -> Hazard:
-        """Build a hazard whose message starts with block and thread; `block` counts within the batch."""
-        at_block = self.launch.block_of(int(self.blocks[block]))
-        at_thread = self.launch.thread_of(lane)
-        return Hazard(kind, line, f"block={at_block} thread={at_thread}: {text}", at_block, at_thread, **more)
+    def place_of(self, block: int, lane: int) -> tuple[Coordinates, Coordinates]:
+        """Block and thread coordinates of a lane; `block` counts within the batch."""
+        return self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
+
+    def case(
+        self, kind: str, line: int, block: int, lane: int, text: str, **more: Any
+    ) -> Callable[[int], Hazard]:
+        """What builds the hazard of a lane when its count is known, with a message that starts with block and
+        thread.
+
+        The coordinates are taken now: by the time it is built, another batch of blocks has run.
+        """
+        at = self.place_of(block, lane)
+        return lambda count: Hazard(
+            kind, line, f"block={at[0]} thread={at[1]}: {text}", *at, count=count, **more
+        )
 
     def element_text(self, place: Place, block: int, lane: int) -> str:
         """The element that one lane touches, in words."""
@@ -67,16 +78,9 @@ class Tracking(Statements):
         shape = tuple(int(limits(extent)[1]) for extent in place.array.shape)
         extent = f"its {shape[0]} elements" if len(shape) == 1 else f"its shape {shape}"
         wide = f" and {n - 1} more" if n > 1 else ""
-        at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
-        text = (
-            f"block={at[0]} thread={at[1]}: {VERBS[op]} {element}{wide} past {extent} (line {line})."
-            f" {self._bounds_advice(place, shape)}"
-        )
-
-        def build(count: int) -> Hazard:
-            return Hazard("out_of_bounds", line, text, *at, element=element, count=count)
-
-        self.log.add("out_of_bounds", line, build, array=place.array.name, count=n_lanes(place.outside))
+        text = f"{VERBS[op]} {element}{wide} past {extent} (line {line}). {self._bounds_advice(place, shape)}"
+        case = self.case("out_of_bounds", line, block, lane, text, element=element)
+        self.log.add("out_of_bounds", line, case, array=place.array.name, count=n_lanes(place.outside))
 
     def _bounds_advice(self, place: Place, shape: tuple[int, ...]) -> str:
         if place.storage.space == "shared" and 0 in shape and not self.launch.dynamic_bytes:
@@ -200,23 +204,19 @@ class Tracking(Statements):
     ) -> None:
         block, lane = locate(int(np.argmax(missing)))
         element, line = self.element_text(place, block, lane), site.line
-        at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
         what = (
             "shared memory starts with whatever was there"
             if site.space == "shared"
             else "the array was marked so"
         )
-
-        def build(count: int) -> Hazard:
-            text = (
-                f"block={at[0]} thread={at[1]}: {VERBS[op]} {element} (line {line}), which no thread has"
-                f" written; {what}. Write every element before it is read, with 0 where there is no data."
-            )
-            return Hazard("uninitialized_read", line, text, *at, element=element, count=count)
-
+        text = (
+            f"{VERBS[op]} {element} (line {line}), which no thread has written; {what}. Write every element"
+            " before it is read, with 0 where there is no data."
+        )
+        case = self.case("uninitialized_read", line, block, lane, text, element=element)
         repeats = self.stands_for if site.space == "shared" else 1
         n_lanes = int(np.count_nonzero(missing)) * repeats
-        self.log.add("uninitialized_read", line, build, array=place.array.name, count=n_lanes)
+        self.log.add("uninitialized_read", line, case, array=place.array.name, count=n_lanes)
 
     def _reporter(
         self,
@@ -306,7 +306,7 @@ class Tracking(Statements):
             other_number = int(self.numbers[earlier // n_threads])
         else:
             other_number = int(self.blocks[block])
-        at = self.launch.block_of(int(self.blocks[block])), self.launch.thread_of(lane)
+        at = self.place_of(block, lane)
         other = self.launch.block_of(other_number), self.launch.thread_of(earlier % n_threads)
         element = self.element_text(place, block, lane)
         far = site.space == "global" and other[0] != at[0]
