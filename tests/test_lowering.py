@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lanewise.errors import Error, NotModelled, UnknownMachine
-from lanewise.lowering import ToolMissing, lower, why_unavailable
+from lanewise.lowering import DoesNotCompile, ToolMissing, lower, why_unavailable
 from lanewise.lowering.blocks import Blocks, Launch
 from lanewise.lowering.execute import run
 from lanewise.lowering.sass import operand, parse
@@ -519,7 +519,11 @@ def assert_machine_code_agrees(case, target: str) -> None:
         assert "not computed" in ran.stopped or "not modelled" in ran.stopped
         return
     for place, expected in case.reference(*case.inputs("random")).items():
-        if ran.known[place]:
+        if not ran.known[place]:
+            continue
+        if expected.dtype.names:  # records have no tolerance
+            np.testing.assert_array_equal(ran.arrays[place], expected, err_msg=case.name)
+        else:
             rtol = max(case.rtol, 1e-6)
             np.testing.assert_allclose(ran.arrays[place], expected, rtol=rtol, atol=1e-6, err_msg=case.name)
 
@@ -535,7 +539,11 @@ def test_machine_code_computes_what_numpy_does(name: str, target: str) -> None:
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
 def test_the_whole_corpus_as_machine_code(case) -> None:
-    assert_machine_code_agrees(case, "sm_90")
+    if case.kernel.py_func.__name__ == "grid_barrier":
+        with pytest.raises(DoesNotCompile, match="ptxas refuses it.*cudaCGGetIntrinsicHandle"):
+            assert_machine_code_agrees(case, "sm_90")
+    else:
+        assert_machine_code_agrees(case, "sm_90")
 
 
 RECORDED = {row["name"]: row["instructions"] for row in record("h200", "machine_code").rows("kernels")}

@@ -84,10 +84,10 @@ def matches(src, dst):
 @cuda.jit
 def counting_barriers(src, dst):
     i = cuda.grid(1)
-    positive = src[i] > 0
-    count = cuda.syncthreads_count(positive)
-    everyone = cuda.syncthreads_and(src[i] > -100)
-    anyone = cuda.syncthreads_or(src[i] > 62)
+    # The voting barriers take whole numbers: numba refuses a bool.
+    count = cuda.syncthreads_count(1 if src[i] > 0 else 0)
+    everyone = cuda.syncthreads_and(1 if src[i] > -100 else 0)
+    anyone = cuda.syncthreads_or(1 if src[i] > 62 else 0)
     dst[i] = count * 100 + (10 if everyone else 0) + (1 if anyone else 0)
 
 
