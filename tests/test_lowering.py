@@ -540,7 +540,7 @@ def test_machine_code_computes_what_numpy_does(name: str, target: str) -> None:
 @pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
 def test_the_whole_corpus_as_machine_code(case) -> None:
     if case.kernel.py_func.__name__ == "grid_barrier":
-        with pytest.raises(DoesNotCompile, match="ptxas refuses it.*cudaCGGetIntrinsicHandle"):
+        with pytest.raises(DoesNotCompile, match=r"ptxas refuses it.*cudaCGGetIntrinsicHandle"):
             assert_machine_code_agrees(case, "sm_90")
     else:
         assert_machine_code_agrees(case, "sm_90")
