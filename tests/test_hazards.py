@@ -474,6 +474,18 @@ def test_counts_are_those_of_all_blocks() -> None:
     assert (one.count, many.count) == (64, 3200)
 
 
+def test_the_two_sides_of_a_copy_are_two_sites() -> None:
+    """The model counts the shared side; of the global side it claims nothing, and says so."""
+    body = "s = cuda.shared.array(32, float32)\nt = cuda.threadIdx.x\nptx.test_copy(s, t, src, 8 * t)"
+    kernel = functions_in(f"{HEAD}def kernel(src):\n" + "".join(f"    {line}\n" for line in body.split("\n")))
+    t = trace(kernel["kernel"], 1, 32, np.zeros(256, np.float32))
+    shared, global_ = t.shared.async_copy, t.global_.async_copy
+    assert (shared.requests, shared.wavefronts, shared.excess) == (1, 1, 0)
+    assert (global_.requests, global_.wavefronts, global_.sectors) == (1, 0, 0)
+    assert len(t.unmodelled) == 1
+    assert "cp.async.ca.4: the model knows its shared side" in t.unmodelled[0]
+
+
 def test_execution_goes_on_after_a_fault() -> None:
     b = np.zeros(128, np.float32)
     Probe("b[t + 100] = a[t] + 1", b=b).run()

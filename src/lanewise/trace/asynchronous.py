@@ -112,8 +112,8 @@ class Asynchronous(Synchronisation):
         element, line = self.element_text(place, block, lane), site.line
         text = (
             f"{VERBS[op]} {element} (line {line}) while the copy of line {copy.site.line} may still be"
-            " writing it. Every thread that copies must wait for its group (commit, then wait), and a barrier must"
-            " follow before other threads look."
+            " writing it. Every thread that copies must wait for its group (commit, then wait), and a barrier"
+            " must follow before other threads look."
         )
         case = self.case(
             "async_not_waited", line, block, lane, text, other_line=copy.site.line, element=element

@@ -396,6 +396,18 @@ def _register_atomics() -> None:
         intrinsic(f"cuda.atomic.{name}")(apply)
 
 
+def _element(engine: Any, node: ast.Call, array: ArrayRef, index: Any) -> Any:
+    """The place of an element that an argument names: an integer, or a tuple with one per dimension."""
+    indices = index if isinstance(index, tuple) else (index,)
+    if len(indices) != array.ndim:
+        engine.refuse(
+            node,
+            f"{len(indices)} indices into {array.name}, which has {array.ndim} dimensions",
+            "Use one per dimension.",
+        )
+    return engine.element(node, array, indices)
+
+
 def _atomic(
     engine: Any, node: ast.Call, array: Any, index: Any, values: tuple[Any, ...], update: Update
 ) -> Any:
@@ -409,14 +421,7 @@ def _atomic(
         engine.refuse(node, f"atomic {update.name} on {array.dtype}", "Use integers or floats.")
     if update.name in ("and", "or", "xor", "inc", "dec") and array.dtype.kind not in "iu":
         engine.refuse(node, f"atomic {update.name} on {array.dtype}", "Use an integer array.")
-    indices = index if isinstance(index, tuple) else (index,)
-    if len(indices) != array.ndim:
-        engine.refuse(
-            node,
-            f"{len(indices)} indices into {array.name}, which has {array.ndim} dimensions",
-            "Use one per dimension.",
-        )
-    place = engine.element(node, array, indices)
+    place = _element(engine, node, array, index)
     return engine.atomic(
         node, place, update, tuple(engine.as_number(node, number) for number in values), update.name
     )
@@ -453,14 +458,7 @@ def _wide_place(engine: Any, node: ast.Call, array: Any, index: Any, n: int) -> 
         engine.refuse(
             node, f"a wide access to {array.name}, whose last dimension has gaps", "Use a C-order array."
         )
-    indices = index if isinstance(index, tuple) else (index,)
-    if len(indices) != array.ndim:
-        engine.refuse(
-            node,
-            f"{len(indices)} indices into {array.name}, which has {array.ndim} dimensions",
-            "Use one per dimension.",
-        )
-    return engine.element(node, array, indices)
+    return _element(engine, node, array, index)
 
 
 def _register_wide(n: int) -> None:

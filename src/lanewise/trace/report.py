@@ -139,10 +139,11 @@ class Trace:
 
 def _why_uncounted(site: Site) -> str:
     spec = INSTRUCTIONS.get(site.instruction)
-    why = (
-        spec.not_modelled
-        if spec
-        else "no rule is known for this instruction; requests are counted, their cost is not."
-    )
+    if spec and spec.space != site.space:
+        why = f"the model knows its {spec.space} side; the cost of its {site.space} side is not claimed."
+    elif spec:
+        why = spec.not_modelled
+    else:
+        why = "no rule is known for this instruction; requests are counted, their cost is not."
     where = PurePath(site.filename).name
     return f"{where}:{site.line}: {site.instruction}: {why}"

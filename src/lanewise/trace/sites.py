@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.access import WarpAccess
-from lanewise.instructions import INSTRUCTIONS
+from lanewise.instructions import INSTRUCTIONS, Instruction
 from lanewise.machine import LINE_BYTES, SECTOR_BYTES, WARP_LANES, WORD_BYTES
 from lanewise.memory import global_sectors, shared_wavefronts
 from lanewise.trace.lanes import Split, whole
@@ -56,18 +56,24 @@ class Cost:
         return Cost(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
-def cost_of(instruction: str, patterns: Patterns) -> Cost:
+def rule_of(instruction: str, space: str) -> Instruction | None:
+    """The model's rule for an instruction in one memory, or None; of a copy it knows the shared side alone."""
+    spec = INSTRUCTIONS.get(instruction)
+    return spec if spec and spec.space == space and not spec.not_modelled else None
+
+
+def cost_of(instruction: str, space: str, patterns: Patterns) -> Cost:
     """Count patterns under an instruction; one that has no model gets requests and bytes alone."""
     active, counts = patterns.active, patterns.counts
     if len(counts) == 0:
         return Cost()
-    spec = INSTRUCTIONS.get(instruction)
+    spec, rule = INSTRUCTIONS.get(instruction), rule_of(instruction, space)
     requests = int(counts @ active.any(axis=1).astype(np.int64))
     width = spec.bytes_per_lane if spec else WORD_BYTES
     useful = _distinct(patterns.addresses, active) * width
     wavefronts = ideal = sectors = np.zeros(len(counts), np.int64)
-    if spec and not spec.not_modelled:
-        if spec.space == "shared":
+    if rule:
+        if space == "shared":
             wavefronts, ideal = shared_wavefronts(instruction, patterns.addresses, active)
         else:
             _, sectors = global_sectors(instruction, patterns.addresses, active)
@@ -143,8 +149,7 @@ class Site:
     @property
     def modelled(self) -> bool:
         """False where the model has no rule for the instruction."""
-        spec = INSTRUCTIONS.get(self.instruction)
-        return spec is not None and not spec.not_modelled
+        return rule_of(self.instruction, self.space) is not None
 
     requests = property(lambda self: self.cost.requests)
     wavefronts = property(lambda self: self.cost.wavefronts)
@@ -280,7 +285,7 @@ class Site:
         self._buffers, self._buffered = [], 0
 
     def _take(self, patterns: Patterns, locate: Any) -> None:
-        cost = cost_of(self.instruction, patterns)
+        cost = cost_of(self.instruction, self.space, patterns)
         weight = (cost.worst_wavefronts << 8) + cost.worst_sectors
         if cost.requests and (self._worst is None or weight > self._worst[0]):
             block, warp, origin = locate(cost.worst)

@@ -82,8 +82,8 @@ class Synchronisation(Memory):
         waiting = self.launch.thread_of(int(np.argmax(active.full[block])))
         text = (
             f"does not reach the {name} at line {line}, where {n_here} of {count(n_live, 'live thread')}"
-            f" wait, thread {waiting} among them. Move the barrier out of the branch or loop, so that every thread"
-            " of the block passes the same call."
+            f" wait, thread {waiting} among them. Move the barrier out of the branch or loop, so that every"
+            " thread of the block passes the same call."
         )
         case = self.case("divergent_barrier", line, block, lane, text, other_thread=waiting)
         self.log.add(

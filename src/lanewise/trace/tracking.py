@@ -311,38 +311,15 @@ class Tracking(Statements):
         element = self.element_text(place, block, lane)
         far = site.space == "global" and other[0] != at[0]
         who = f"thread {other[1]}" + (f" of block {other[0]}" if far else "")
-        same = site is before
-        lost = self.updating and op == "store" and (before.line, before.column) == (site.line, site.column)
-        lines = f"line {site.line}" if before.line == site.line else f"lines {before.line} and {site.line}"
-        if lost and severity == "error":
-            deed = (
-                f"updates {element} (line {site.line}) and so does {who}; each reads before the other"
-                " has written, so an update is lost"
-            )
-        elif same and op == "store":
-            deed = f"{VERBS[op]} {element} (line {site.line}) and so does {who}; only one value stays"
-        else:
-            deed = (
-                f"{VERBS[op]} {element} (line {site.line}), which {who} {_PAST[before.op]} at line"
-                f" {before.line}, and nothing orders the two"
-            )
-        advice = {
-            "error": "No barrier reaches across blocks: split the kernel in two launches, or give each"
-            " block its own elements."
-            if far
-            else f"Put cuda.syncthreads() between them ({lines}), or use cuda.atomic.",
-            "lock_step": "Both are lanes of one warp, so it works only while they run in lock-step, which"
-            f" nothing guarantees: put cuda.syncwarp() between them ({lines}).",
-            "benign": "Both write the same value, so the result is right; let one thread write to say"
-            " what you mean.",
-        }[severity]
-        if lost and severity == "error":
-            advice = "Use cuda.atomic.add (or the atomic operation that you need)."
-        elif same and op == "store" and severity != "benign":
-            advice = "Let one thread write, give each its own element, or use cuda.atomic."
+        here = (site.line, site.column) == (before.line, before.column)
+        lost = severity == "error" and self.updating and op == "store" and here
+        together = op == "store" and site is before
+        text = (
+            f"block={at[0]} thread={at[1]}: {_race_deed(site, before, op, element, who, lost, together)}."
+            f" {_race_advice(site, before, severity, far, lost, together)}"
+        )
 
         def build(total: int) -> Hazard:
-            text = f"block={at[0]} thread={at[1]}: {deed}. {advice}"
             return Hazard(
                 kind, site.line, text, *at, severity, before.line, other[0], other[1], element, total
             )
@@ -357,6 +334,43 @@ class Tracking(Statements):
             array=place.array.name,
             count=count,
         )
+
+
+def _race_deed(site: Site, before: Site, op: str, element: str, who: str, lost: bool, together: bool) -> str:
+    """What the two threads of a race do: `lost` in one augmented assignment, `together` by one store."""
+    if lost:
+        return (
+            f"updates {element} (line {site.line}) and so does {who}; each reads before the other has"
+            " written, so an update is lost"
+        )
+    if together:
+        return f"{VERBS[op]} {element} (line {site.line}) and so does {who}; only one value stays"
+    return (
+        f"{VERBS[op]} {element} (line {site.line}), which {who} {_PAST[before.op]} at line {before.line}, and"
+        " nothing orders the two"
+    )
+
+
+def _race_advice(site: Site, before: Site, severity: Severity, far: bool, lost: bool, together: bool) -> str:
+    """What to do about a race; `far` between two blocks."""
+    if lost:
+        return "Use cuda.atomic.add (or the atomic operation that you need)."
+    if severity == "benign":
+        return "Both write the same value, so the result is right; let one thread write to say what you mean."
+    if together:
+        return "Let one thread write, give each its own element, or use cuda.atomic."
+    lines = f"line {site.line}" if before.line == site.line else f"lines {before.line} and {site.line}"
+    if severity == "lock_step":
+        return (
+            "Both are lanes of one warp, so it works only while they run in lock-step, which nothing"
+            f" guarantees: put cuda.syncwarp() between them ({lines})."
+        )
+    if far:
+        return (
+            "No barrier reaches across blocks: split the kernel in two launches, or give each block its own"
+            " elements."
+        )
+    return f"Put cuda.syncthreads() between them ({lines}), or use cuda.atomic."
 
 
 def first_lane(mask: Mask) -> tuple[int, int]:
