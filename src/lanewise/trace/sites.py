@@ -57,7 +57,7 @@ class Cost:
 
 
 def rule_of(instruction: str, space: str) -> Instruction | None:
-    """The model's rule for an instruction in one memory, or None; of a copy it knows the shared side alone."""
+    """The rule for an instruction in one memory, or None: of a copy the model knows the shared side alone."""
     spec = INSTRUCTIONS.get(instruction)
     return spec if spec and spec.space == space and not spec.not_modelled else None
 
