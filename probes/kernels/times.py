@@ -161,7 +161,8 @@ def record(raw: Path, gpu: str) -> None:
     home = HERE.parents[1] / "src" / "lanewise" / "recorded" / gpu
     measured = json.loads(raw.read_text())
     clock_mhz = int(measured["gpu"].split(", ")[2].removesuffix(" MHz"))
-    rows = [{**row, "clock_mhz": clock_mhz} for row in measured["rows"]]
+    sms = json.loads((home / "machine.json").read_text())["limits"]["sms"]
+    rows = [{**row, "clock_mhz": clock_mhz, "sms": sms} for row in measured["rows"]]
     body = ",\n".join(json.dumps(row) for row in rows)
     (home / "bank_times.json").write_text(f'{{"kernels": [\n{body}\n]}}\n')
 
