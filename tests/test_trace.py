@@ -139,8 +139,10 @@ def test_views_show_their_true_cost() -> None:
     ],
 )
 def test_shared_widths(dtype: str, index: str, expected: tuple[int, int]) -> None:
-    body = (f"s = cuda.shared.array({49152 // np.dtype(dtype).itemsize}, np.{dtype})\nt ="
-    f" cuda.threadIdx.x\nout[0] = s[{index}]")
+    body = (
+        f"s = cuda.shared.array({49152 // np.dtype(dtype).itemsize}, np.{dtype})\nt ="
+        f" cuda.threadIdx.x\nout[0] = s[{index}]"
+    )
     t = trace(kernel("out", body), 1, 32, np.zeros(1, dtype))
     assert (t.shared.load.wavefronts, t.shared.load.ideal) == expected
 
@@ -375,17 +377,20 @@ def test_a_record_kept_in_a_variable_is_read_when_its_field_is() -> None:
     assert t.hazards == []
 
 
+def first_field(dtype: Any) -> Trace:
+    arrays = np.zeros(32, dtype), np.zeros(32, np.float32)
+    return trace(kernel("a, out", "i = cuda.grid(1)\nout[i] = a[i].x"), 1, 32, *arrays)
+
+
 def test_packed_records_are_warned_about() -> None:
-    packed = np.dtype([("k", "u1"), ("x", "f4")])
-    t = trace(
-        kernel("a, out", "i = cuda.grid(1)\nout[i] = a[i].x"),
-        1,
-        32,
-        np.zeros(32, packed),
-        np.zeros(32, np.float32),
-    )
+    t = first_field([("x", "f4"), ("k", "u1")])
     assert any("packed record type" in text for _, text in t.warnings)
     assert t.global_.load.requests == 4  # byte by byte, as compiled
+
+
+def test_a_field_off_its_alignment_does_not_compile() -> None:
+    with pytest.raises(UnsupportedConstruct, match=r"field x at byte 1 .*off its alignment of 4.*align=True"):
+        first_field([("k", "u1"), ("x", "f4")])
 
 
 def test_reading_an_unassigned_variable() -> None:

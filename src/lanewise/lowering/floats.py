@@ -124,6 +124,9 @@ def _to_float(r: Registers, ins: MachineInstruction, lanes: Array) -> None:
     if "F64" in ins.modifiers:
         r.write_pair(dst.name, value.astype(np.float64), lanes)
         return
+    if "F16" in ins.modifiers:
+        r.write(dst.name, value.astype(np.float16).view(np.uint16).astype(np.uint32), lanes)
+        return
     result = value.astype(np.float32)
     if "RP" in ins.modifiers:  # round towards plus infinity, which the integer division sequence relies on
         low = result.astype(np.longdouble) < value.astype(np.longdouble)
@@ -135,6 +138,8 @@ def _to_float(r: Registers, ins: MachineInstruction, lanes: Array) -> None:
 def _to_integer(r: Registers, ins: MachineInstruction, lanes: Array) -> None:
     dst, a = ins.operands[:2]
     kind = _integer_type(ins)
+    if "F16" in ins.modifiers:
+        r.taint(lanes)
     value = (r.f64(a) if "F64" in ins.modifiers else r.f32(a)).astype(np.float64)
     modes = {"TRUNC": np.trunc, "FLOOR": np.floor, "CEIL": np.ceil}
     whole = next((modes[part] for part in ins.parts if part in modes), np.rint)(value)

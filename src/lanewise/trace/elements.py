@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -95,14 +96,26 @@ class Elements(Expressions):
         self.refuse(node, f"the array attribute {node.attr}", "Use shape, size, ndim, strides, dtype or T.")
 
     def _field(self, node: ast.AST, element: Element, name: str) -> Any:
-        fields = element.place.dtype.fields
-        if fields is None or name not in fields:
-            self.refuse(node, f"the field {name}", f"The record has {', '.join(fields or ())}.")
+        fields = self.fields_with(node, element.place.dtype, name)
         place = self.refreshed(element.place)
         if fields[name][0].subdtype is not None:
             return self._inner_array(node, place, name)
         place = place.field(name)
         return Element(place) if place.dtype.names else self.load(node, place)
+
+    def fields_with(self, node: ast.AST, record: np.dtype, name: str) -> Mapping[str, Any]:
+        """The fields of a record type, one of which must be `name` and lie where numba compiles it."""
+        fields = record.fields
+        if fields is None or name not in fields:
+            self.refuse(node, f"the field {name}", f"The record has {', '.join(fields or ())}.")
+        element, offset = (fields[name][0].subdtype or fields[name])[0], fields[name][1]
+        if element.fields is None and offset % element.alignment:
+            self.refuse(
+                node,
+                f"the field {name} at byte {offset} of its record, off its alignment of {element.alignment},",
+                "Give the record type align=True; numba compiles no such field.",
+            )
+        return fields
 
     def _inner_array(self, node: ast.AST, place: Place, name: str) -> ArrayRef:
         """The array that lies in a field of one record, as a view that starts where each lane's record

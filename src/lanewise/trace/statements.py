@@ -185,9 +185,7 @@ class Statements(Elements):
         return found
 
     def _field_place(self, target: ast.expr, owner: Element, name: str) -> Place:
-        fields = owner.place.dtype.fields
-        if fields is None or name not in fields:
-            self.refuse(target, f"the field {name}", f"The record has {', '.join(fields or ())}.")
+        self.fields_with(target, owner.place.dtype, name)
         return self.refreshed(owner.place).field(name)
 
     def loop_over(self, node: ast.expr, value: Any) -> Any:
