@@ -46,6 +46,7 @@ def apply(r: Registers, ins: MachineInstruction, memory: Bytes, places: Array, l
         full = np.zeros(r.n_lanes, bool)
         full[lanes] = already
         r.taint(full)
+    r.contest(lanes)
     if "CAST" in ins.modifiers:  # compare and swap that says whether it happened, not what was there
         success = np.zeros(r.n_lanes, bool)
         success[lanes] = old == values[0]

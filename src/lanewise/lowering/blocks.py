@@ -1,7 +1,9 @@
 """A batch of blocks in flight: registers, memories, and where each lane stands.
 
-Lanes run as on the hardware since Volta: each has its own program counter, lanes of a warp at the same place
-execute together, and BSSY/BSYNC make them meet again. Order between warps is not modelled.
+Lanes run as on the hardware since Volta. A warp that splits at a branch is two groups from then on, even
+where both stand at one place: only a meeting (BSSY opens it, BSYNC waits for it), WARPSYNC or a barrier of
+the block joins them again. Groups of different warps at one place are executed together, which is a matter of
+speed alone. Order between warps is not modelled.
 """
 
 from __future__ import annotations
@@ -52,11 +54,16 @@ class Blocks:
         self.local_stride = -(-max(launch.local_bytes, 16) // 16) * 16
         self.local = Bytes(self.local_stride * self.n_lanes if launch.local_bytes else 0)
         self.special = self._special_registers(thread, ids[self.block_of_lane])
-        self.groups: dict[int, Array] = {code.instructions[0].address: self.alive.copy()}
+        # By place: layers of lanes, each with at most one group of any warp.
+        self.groups: dict[int, list[Array]] = {code.instructions[0].address: [self.alive.copy()]}
         self.at_barrier: dict[int, Array] = {}
-        self.at_meeting: dict[tuple[str, int], Array] = {}
+        # By barrier register, for each lane: the meeting it is in, and where it waits for it (0: nowhere).
         self.meetings: dict[str, Array] = {}
+        self.at_meeting: dict[str, Array] = {}
+        self.at_warp_barrier: Array = np.zeros(self.n_lanes, np.int64)
         self.n_meetings = 0
+        # Lanes whose path so far depends on which of several atomics came first.
+        self.contested: Array = np.zeros(self.n_lanes, bool)
         self.barrier_votes: Array = np.zeros(self.n_lanes, bool)
 
     def _special_registers(self, thread: Array, block_id: Array) -> dict[str, Array]:
@@ -92,6 +99,7 @@ class Blocks:
         if not ins.predicate:
             return lanes, None
         name = ins.predicate.lstrip("@!")
+        self.registers.depend_on(name)
         unsure = self.registers.unknown_in.get(name)
         unsure = unsure & lanes if unsure is not None else None
         if unsure is not None and not unsure.any():
@@ -110,20 +118,42 @@ class Blocks:
         return taking
 
     def join(self, place: int, lanes: Array) -> None:
-        """Let lanes continue at `place`, together with those already there."""
+        """Let lanes continue at `place`, those of one warp as one group, apart from groups already there."""
+        layers = self.groups.setdefault(place, [])
+        for layer in layers:
+            if not lanes.any():
+                return
+            fitting = lanes & ~self.whole_warps(layer)
+            layer |= fitting
+            lanes = lanes & ~fitting
         if lanes.any():
-            present = self.groups.get(place)
-            self.groups[place] = lanes.copy() if present is None else present | lanes
+            layers.append(lanes.copy())
+        if not layers:
+            del self.groups[place]
+
+    def take(self, place: int) -> Array:
+        """Remove a layer of groups that stand at `place`, to run them."""
+        layers = self.groups[place]
+        lanes = layers.pop(0)
+        if not layers:
+            del self.groups[place]
+        return lanes
+
+    def whole_warps(self, lanes: Array) -> Array:
+        """All lanes of the warps that have one in `lanes`."""
+        return np.repeat(lanes.reshape(-1, WARP_LANES).any(axis=1), WARP_LANES)
 
     def release(self) -> bool:
         """Nobody can run: let lanes that met go on, then lanes whose whole block waits at a barrier."""
-        for key in list(self.at_meeting):
-            self.meet(*key, np.zeros(self.n_lanes, bool))
-        if self.groups or not self.at_barrier:
-            if self.at_meeting and not self.groups:
-                raise Stopped("Lanes wait for others of their warp that never come.")
-            return bool(self.groups)
-        waiting = np.logical_or.reduce(list(self.at_barrier.values()))
+        nobody = np.zeros(self.n_lanes, bool)
+        for name in self.meetings:
+            self.meet(name, 0, nobody)
+        self.synchronize(0, nobody)
+        if self.groups:
+            return True
+        if any(places.any() for places in (*self.at_meeting.values(), self.at_warp_barrier)):
+            raise Stopped("Lanes wait for others of their warp that never come.")
+        waiting = np.logical_or.reduce([nobody, *self.at_barrier.values()])
         if (self.alive & ~waiting).any():
             raise Stopped("Some lanes wait at a barrier that the others of their block never reach.")
         for place, lanes in self.at_barrier.items():
@@ -131,24 +161,64 @@ class Blocks:
         self.at_barrier.clear()
         return bool(self.groups)
 
+    def open_meeting(self, name: str, lanes: Array) -> None:
+        """BSSY: each group of `lanes` starts a meeting of its own, known by a token.
+
+        The lowest bit of a token keeps whether the group was contested before: it is again, once it has met.
+        """
+        warp = np.arange(self.n_lanes) // WARP_LANES
+        self.n_meetings += 1
+        token = self.n_meetings * (self.n_lanes // WARP_LANES) + warp
+        contested = self.whole_warps(lanes & self.contested)
+        np.copyto(self.tokens(name), 2 * token + contested, where=lanes)
+
+    def tokens(self, name: str) -> Array:
+        """Per lane: the token of the meeting that the barrier register `name` holds, 0 for none."""
+        return self.meetings.setdefault(name, np.zeros(self.n_lanes, np.int64))
+
     def meet(self, name: str, place: int, arriving: Array) -> None:
-        """BSYNC: hold lanes until all that opened the meeting `name` are there, or gone."""
-        key = (name, place)
-        waiting = self.at_meeting.pop(key, None)
-        waiting = arriving if waiting is None else waiting | arriving
-        tokens = self.meetings.get(name)
-        if tokens is None:
-            self.join(place, waiting)
-            return
-        members = self.alive & (tokens > 0)
+        """BSYNC: hold lanes until all that opened the meeting are there, or gone; then join them at `place`.
+
+        Lanes that are in no meeting pass as the group they are.
+        """
+        tokens, places = self.tokens(name), self._waiting_places(name)
+        self.join(place, arriving & (tokens == 0))
+        places[arriving & (tokens > 0)] = place
         unique, dense = np.unique(tokens, return_inverse=True)
-        missing = np.bincount(dense[members & ~waiting], minlength=len(unique)) > 0
-        ready = waiting & ~missing[dense]
-        ready |= waiting & (tokens == 0)
-        tokens[ready] = 0
-        self.join(place, ready)
-        if (waiting & ~ready).any():
-            self.at_meeting[key] = waiting & ~ready
+        missing = np.bincount(dense[self.alive & (places == 0)], minlength=len(unique)) > 0
+        ready = (places > 0) & ~missing[dense]
+        self.contested[ready] = tokens[ready] & 1
+        while ready.any():  # two meetings of one warp may end at once: their lanes stay apart
+            last = np.where(ready, tokens, 0).reshape(-1, WARP_LANES).max(axis=1)
+            group = ready & (tokens == np.repeat(last, WARP_LANES))
+            self._go_on(places, group)
+            tokens[group] = 0
+            ready = ready & ~group
+
+    def synchronize(self, place: int, arriving: Array) -> None:
+        """WARPSYNC: hold lanes until all of their warp that have not exited wait so; then join them."""
+        self.at_warp_barrier[arriving] = place
+        waiting = self.at_warp_barrier > 0
+        self._go_on(self.at_warp_barrier, waiting & ~self.whole_warps(self.alive & ~waiting))
+
+    def _waiting_places(self, name: str) -> Array:
+        return self.at_meeting.setdefault(name, np.zeros(self.n_lanes, np.int64))
+
+    def _go_on(self, places: Array, lanes: Array) -> None:
+        """Let waiting lanes continue where they wait."""
+        for place in np.unique(places[lanes]):
+            self.join(int(place), lanes & (places == place))
+        places[lanes] = 0
+
+    def contest(self, lanes: Array, condition: Array | None) -> None:
+        """Note that where `lanes` go depends on the order of atomics, if it does for some of their warp."""
+        if condition is not None:
+            self.contested |= lanes & self.whole_warps(lanes & condition)
+
+    def mark_retries(self, first: int, last: int) -> None:
+        """Claim no counts of a loop that runs on until an atomic succeeds, even if all did at once here."""
+        for address, record in self.traffic.items():
+            record.contested |= first <= address <= last
 
     # Addresses
 
@@ -172,6 +242,8 @@ class Blocks:
         """Add one execution by `lanes` to the traffic of an instruction."""
         record = self.traffic.setdefault(ins.address, Traffic(ins, space))
         doubtful = unknown is not None and bool((unknown & lanes).any())
+        contested = self.registers.contested  # of the guard and the address alike
+        record.contested |= contested is not None and bool((contested & lanes).any())
         shape = (-1, WARP_LANES)
         record.add(addresses.reshape(shape), lanes.reshape(shape), doubtful, self.warps)
 

@@ -10,7 +10,6 @@ from lanewise.lowering.blocks import Blocks
 from lanewise.lowering.registers import Array
 from lanewise.lowering.sass import MachineInstruction
 from lanewise.lowering.traffic import Stopped
-from lanewise.machine import WARP_LANES
 
 # A step moves lanes on itself and returns False, or returns True to let them fall through.
 Step = Callable[[Blocks, MachineInstruction, Array], bool]
@@ -41,13 +40,18 @@ def _branch(blocks: Blocks, ins: MachineInstruction, lanes: Array) -> bool:
     if ins.modifiers & {"DIV", "CONV"}:  # taken only by a warp that has split up, which meets again before
         return True
     taking = blocks.certain(ins, lanes)
+    blocks.contest(lanes, blocks.registers.contested)
     for condition in ins.operands[:-1]:
         if condition.kind == "predicate":
             blocks.registers.begin()
             taking = taking & blocks.registers.predicate(condition)
             if blocks.registers.unknown is not None and (blocks.registers.unknown & lanes).any():
                 raise Stopped(f"Line {ins.line}: {ins.text} depends on a value that is not computed.")
-    blocks.join(_target(blocks, ins), taking)
+            blocks.contest(lanes, blocks.registers.contested)
+    target = _target(blocks, ins)
+    if target <= ins.address and (blocks.contested & lanes).any():
+        blocks.mark_retries(target, ins.address)
+    blocks.join(target, taking)
     return _rest_goes_on(blocks, ins, lanes, taking)
 
 
@@ -74,19 +78,14 @@ def _exit(blocks: Blocks, ins: MachineInstruction, lanes: Array) -> bool:
     taking = blocks.certain(ins, lanes)
     for condition in ins.operands:
         taking = taking & blocks.registers.predicate(condition)
+    blocks.contest(lanes, blocks.registers.contested)
     blocks.alive &= ~taking
     return True
 
 
 @control("BSSY")
 def _open_meeting(blocks: Blocks, ins: MachineInstruction, lanes: Array) -> bool:
-    taking = blocks.certain(ins, lanes)
-    name = ins.operands[0].name
-    tokens = blocks.meetings.setdefault(name, np.zeros(blocks.n_lanes, np.int64))
-    n_warps = blocks.n_lanes // WARP_LANES
-    blocks.n_meetings += 1
-    warp = np.arange(blocks.n_lanes) // WARP_LANES
-    np.copyto(tokens, blocks.n_meetings * n_warps + warp, where=taking)
+    blocks.open_meeting(ins.operands[0].name, blocks.certain(ins, lanes))
     return True
 
 
@@ -97,10 +96,28 @@ def _meet(blocks: Blocks, ins: MachineInstruction, lanes: Array) -> bool:
     return _rest_goes_on(blocks, ins, lanes, taking)
 
 
+@control("WARPSYNC")
+def _meet_as_a_warp(blocks: Blocks, ins: MachineInstruction, lanes: Array) -> bool:
+    taking = blocks.certain(ins, lanes)
+    blocks.synchronize(ins.address + blocks.code.bytes_per_instruction, taking)
+    return _rest_goes_on(blocks, ins, lanes, taking)
+
+
 @control("BREAK")
 def _leave_meeting(blocks: Blocks, ins: MachineInstruction, lanes: Array) -> bool:
+    blocks.tokens(ins.operands[-1].name)[blocks.certain(ins, lanes)] = 0
+    return True
+
+
+@control("YIELD")
+def _yield(blocks: Blocks, ins: MachineInstruction, lanes: Array) -> bool:
+    """Lanes that yield, in a loop that spins, are not waited for: those that leave the loop go on alone.
+
+    The vendor does not say so, but a recorded kernel (`sums_and_extremes` on float64) runs what follows its
+    loop, BSYNC or not, once for each of 80 lanes.
+    """
     taking = blocks.certain(ins, lanes)
-    if (tokens := blocks.meetings.get(ins.operands[-1].name)) is not None:
+    for tokens in blocks.meetings.values():
         tokens[taking] = 0
     return True
 
@@ -112,10 +129,9 @@ def _move_meeting(blocks: Blocks, ins: MachineInstruction, lanes: Array) -> bool
     dst, src = ins.operands[:2]
     blocks.registers.begin()
     if dst.kind == "register":
-        tokens = blocks.meetings.get(src.name, np.zeros(blocks.n_lanes, np.int64))
-        blocks.registers.write(dst.name, tokens.astype(np.uint32), taking)
+        blocks.registers.write(dst.name, blocks.tokens(src.name).astype(np.uint32), taking)
     elif src.kind == "register":
-        tokens = blocks.meetings.setdefault(dst.name, np.zeros(blocks.n_lanes, np.int64))
+        tokens = blocks.tokens(dst.name)
         np.copyto(tokens, blocks.registers.register(src.name).astype(np.int64), where=taking)
     return True
 

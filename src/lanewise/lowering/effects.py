@@ -185,6 +185,7 @@ def _shuffle(blocks: Blocks, ins: MachineInstruction, lanes: Array) -> None:
     source = np.arange(blocks.n_lanes) - lane + np.where(ok, wanted, lane)
     outer, r.unknown = r.unknown, None
     value = np.broadcast_to(r.u32(a), (blocks.n_lanes,))[source]
+    _spread_contested(blocks, lanes)
     doubt = ~lanes[source] if r.unknown is None else ~lanes[source] | r.unknown[source]
     r.unknown = outer
     if (doubt & lanes).any():
@@ -201,7 +202,14 @@ def _spread_unknown(blocks: Blocks, lanes: Array) -> None:
     """A value gathered from a whole warp is unknown if any lane's part is."""
     r = blocks.registers
     if r.unknown is not None:
-        r.unknown = np.repeat((r.unknown & lanes).reshape(-1, WARP_LANES).any(axis=1), WARP_LANES)
+        r.unknown = blocks.whole_warps(r.unknown & lanes)
+    _spread_contested(blocks, lanes)
+
+
+def _spread_contested(blocks: Blocks, lanes: Array) -> None:
+    r = blocks.registers
+    if r.contested is not None:
+        r.contested = blocks.whole_warps(r.contested & lanes)
 
 
 @effect("VOTE", "VOTEU")

@@ -2,8 +2,7 @@
 
 The code that ptxas wrote is executed for all lanes of many blocks at once. Nothing is inferred from the
 source: a join of four loads into one, a hoisted load, an unrolled loop or a predicated tail is counted
-because it is there. Lanes that stand earliest in the code go first, so those of a split warp meet again as
-soon as they can.
+because it is there. Lanes that stand earliest in the code go first.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ PATIENCE = 2_000
 
 # Hints, fences and waits: they order accesses, which are done here in order anyway.
 NO_EFFECT = frozenset(
-    ("NOP", "YIELD", "WARPSYNC", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "CCTLL", "DEPBAR", "LDGDEPBAR",
+    ("NOP", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "CCTLL", "DEPBAR", "LDGDEPBAR",
      "NANOSLEEP", "FENCE", "PMTRIG")
 )  # fmt: skip
 
@@ -37,11 +36,12 @@ def run(blocks: Blocks) -> None:
         while blocks.groups or blocks.release():
             n_turns = n_turns + 1 if len(blocks.groups) > 1 else 0
             place = max(blocks.groups) if n_turns % PATIENCE == PATIENCE - 1 else min(blocks.groups)
-            n_steps = _run_group(blocks, place, blocks.groups.pop(place), n_steps)
+            n_steps = _run_group(blocks, place, n_steps)
 
 
-def _run_group(blocks: Blocks, place: int, lanes: Array, n_steps: int) -> int:
+def _run_group(blocks: Blocks, place: int, n_steps: int) -> int:
     """Run lanes that stand at one place until they part, wait or exit; returns the steps taken in all."""
+    lanes = blocks.take(place)
     while lanes.any():
         ins = blocks.code.at[place]
         n_steps += 1
@@ -50,6 +50,7 @@ def _run_group(blocks: Blocks, place: int, lanes: Array, n_steps: int) -> int:
                 f"Stopped after {MAX_STEPS:,} machine instructions at line {ins.line}: {ins.text}."
                 " Trace fewer blocks, or look for a loop that waits for another warp."
             )
+        blocks.registers.begin_instruction(blocks.contested & lanes)
         if step := STEPS.get(ins.base):
             if not step(blocks, ins, lanes):
                 break
@@ -58,13 +59,13 @@ def _run_group(blocks: Blocks, place: int, lanes: Array, n_steps: int) -> int:
             _compute(blocks, ins, lanes)
         place += blocks.code.bytes_per_instruction
         if place in blocks.groups:
-            lanes = lanes | blocks.groups.pop(place)
+            blocks.join(place, lanes)
+            lanes = blocks.take(place)
     return n_steps
 
 
 def _compute(blocks: Blocks, ins: MachineInstruction, lanes: Array) -> None:
     registers = blocks.registers
-    registers.begin()
     taking, unsure = blocks.guarded(ins, lanes)
     if unsure is not None:
         registers.taint(unsure)

@@ -2,8 +2,9 @@
 
 Every register is a `uint32` array over lanes. What cannot be computed (a Tensor Core product, a clock) is
 marked *unknown*, and whatever depends on it becomes unknown too. An address or a branch that depends on an
-unknown value is then reported, never guessed. Uniform registers are kept per lane like the others: a warp's
-lanes then hold equal values.
+unknown value is then reported, never guessed. In the same way, values that depend on which of several atomics
+came first are marked *contested*: they are those of one possible run. Uniform registers are kept per lane
+like the others: a warp's lanes then hold equal values.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ class Registers:
     """Register file of `n_lanes` lanes, with the constant banks that operands may name.
 
     Reading gathers in `unknown` (None, or a bool array over lanes) whether any operand read since `begin` was
-    unknown; writing passes it on to the destination.
+    unknown; writing passes it on to the destination. `contested` does so for values that depend on the order
+    of atomics. `control` holds the lanes (or None) for which that order decides whether they execute the
+    present instruction at all.
     """
 
     def __init__(self, n_lanes: int, constants: dict[int, bytes]) -> None:
@@ -31,16 +34,34 @@ class Registers:
         self.values: dict[str, Array] = {}
         self.unknown_in: dict[str, Array] = {}
         self.unknown: Array | None = None
+        self.contested_in: dict[str, Array] = {}
+        self.contested: Array | None = None
+        self.control: Array | None = None
         self._constants = constants
         self._words: dict[tuple[int, int], Array] = {}
 
     def begin(self) -> None:
-        """Forget what the last instruction read."""
-        self.unknown = None
+        """Forget what was read before."""
+        self.unknown, self.contested = None, self.control
+
+    def begin_instruction(self, contested: Array) -> None:
+        """Start an instruction of which the lanes `contested` got here by the order of atomics."""
+        self.control = contested if contested.any() else None
+        self.begin()
+
+    def depend_on(self, guard: str) -> None:
+        """Whether lanes execute the instruction depends on the predicate `guard` as well."""
+        if guard in self.contested_in:
+            mine = self.contested_in[guard]
+            self.control = mine if self.control is None else self.control | mine
 
     def taint(self, lanes: Array) -> None:
         """Mark what is being computed as unknown in `lanes` (bools)."""
         self.unknown = lanes if self.unknown is None else self.unknown | lanes
+
+    def contest(self, lanes: Array) -> None:
+        """Mark what is being computed as contested in `lanes` (bools)."""
+        self.contested = lanes if self.contested is None else self.contested | lanes
 
     # Reading
 
@@ -48,8 +69,7 @@ class Registers:
         """The value of one 32-bit register."""
         if name in ("RZ", "URZ", ""):
             return _ZERO32
-        if name in self.unknown_in:
-            self.taint(self.unknown_in[name])
+        self._note(name)
         value = self.values.get(name)
         return _ZERO32 if value is None else value
 
@@ -62,10 +82,15 @@ class Registers:
         if name in ("PT", "UPT"):
             value = _TRUE
         else:
-            if name in self.unknown_in:
-                self.taint(self.unknown_in[name])
+            self._note(name)
             value = self.values.get(name, ~_TRUE)
         return ~value if inverted else value
+
+    def _note(self, name: str) -> None:
+        if name in self.unknown_in:
+            self.taint(self.unknown_in[name])
+        if name in self.contested_in:
+            self.contest(self.contested_in[name])
 
     def raw32(self, operand: Operand, word: int = 0) -> Array:
         """The 32 bits of an operand, before any sign: word 0 is the low one of a pair or quad."""
@@ -156,11 +181,17 @@ class Registers:
         if target is None:
             target = self.values[name] = np.zeros(self.n_lanes, dtype)
         np.copyto(target, value, where=lanes)
-        if self.unknown is not None or name in self.unknown_in:
-            unknown = self.unknown_in.setdefault(name, np.zeros(self.n_lanes, bool))
-            np.copyto(unknown, False if self.unknown is None else self.unknown, where=lanes)
-            if not unknown.any():
-                del self.unknown_in[name]
+        self._pass_on(self.unknown_in, name, self.unknown, lanes)
+        self._pass_on(self.contested_in, name, self.contested, lanes)
+        if self.control is not None:  # a lane that keeps its old value does so for the same reason
+            self.contested_in[name] = self.contested_in.get(name, self.control) | self.control
+
+    def _pass_on(self, marks: dict[str, Array], name: str, mark: Array | None, lanes: Array) -> None:
+        if mark is not None or name in marks:
+            held = marks.setdefault(name, np.zeros(self.n_lanes, bool))
+            np.copyto(held, False if mark is None else mark, where=lanes)
+            if not held.any():
+                del marks[name]
 
 
 def following(name: str, n: int) -> str:

@@ -14,9 +14,9 @@ from lanewise.lowering.sass import MachineInstruction
 from lanewise.machine import WARP_LANES
 from lanewise.memory import global_sectors, shared_wavefronts
 
-_RETRIES = (
-    "no cost is known, and how often lanes retry depends on their order: the counts of this loop are of one"
-    " possible run"
+_CONTESTED = (
+    "how often it runs, for which lanes or at which addresses depends on the order of atomics: the counts are"
+    " of one possible run"
 )
 
 
@@ -29,7 +29,9 @@ class Traffic:
     """What one memory instruction did over a run.
 
     `requests` counts warp instructions with at least one active lane; `wavefronts`, `ideal` and `sectors` are
-    0 where they do not apply, and `not_modelled` says why they are missing although they should apply.
+    0 where they do not apply, and `uncounted` says why they are missing although they should apply.
+    `contested` tells that an execution or an address came about by the order of atomics, as in a loop that
+    retries one.
     """
 
     instruction: MachineInstruction
@@ -39,7 +41,8 @@ class Traffic:
     ideal: int = 0
     sectors: int = 0
     bytes_requested: int = 0
-    not_modelled: str = ""
+    uncounted: str = ""
+    contested: bool = False
     example: WarpAccess | None = None
     worst: int = field(default=-1, repr=False)
     worst_warp: int = 0
@@ -51,17 +54,21 @@ class Traffic:
         warps = warps[used]
         self.requests += len(active)
         if unknown:
-            self.not_modelled = "its address depends on a value that is not computed"
+            self.uncounted = "its address depends on a value that is not computed"
             return
         self.bytes_requested += _distinct(addresses, active) * self.instruction.bytes_per_lane
         name = self.model_name
         if name not in INSTRUCTIONS:
-            retries = self.instruction.modifiers & {"CAS", "CAST"}
-            self.not_modelled = _RETRIES if retries else "" if self.space == "local" else "no cost is known"
+            self.uncounted = "" if self.space == "local" else "no cost is known"
         elif INSTRUCTIONS[name].not_modelled:
-            self.not_modelled = INSTRUCTIONS[name].not_modelled
+            self.uncounted = INSTRUCTIONS[name].not_modelled
         elif len(active):
             self._charge(name, addresses, active, warps)
+
+    @property
+    def not_modelled(self) -> str:
+        """Why nothing is claimed of the costs, or empty."""
+        return "; ".join(filter(None, (self.uncounted, _CONTESTED if self.contested else "")))
 
     @property
     def model_name(self) -> str:
