@@ -27,7 +27,7 @@ from wide import teach_numba_wide_accesses  # noqa: E402
 
 from lanewise.errors import Error  # noqa: E402
 from lanewise.lowering import CompiledRun, lower  # noqa: E402
-from lanewise.lowering.lowered import _flat as machine_words  # noqa: E402
+from lanewise.lowering.lowered import machine_words  # noqa: E402
 from lanewise.lowering.storage import HEAP_BASE, Heap  # noqa: E402
 from lanewise.lowering.toolchain import Compiled, compile_kernel, find_tool, numba_types  # noqa: E402
 from tests.corpus import all_cases  # noqa: E402

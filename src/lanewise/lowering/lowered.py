@@ -145,7 +145,7 @@ class LoweredKernel:
         bank[stack_at : stack_at + 4] = np.uint32(self._local_bytes).tobytes()
         bank[dynamic_at : dynamic_at + 4] = np.uint32(dynamic_shared_bytes).tobytes()
         place = compiled.parameter_offset
-        words = [word for arg in args for word in _flat(heap, arg)]
+        words = [word for arg in args for word in machine_words(heap, arg)]
         if len(words) != len(compiled.parameters):
             raise InvalidLaunch(
                 f"{self.name}: the arguments make {len(words)} machine parameters, the code takes"
@@ -253,13 +253,13 @@ def _shape(what: str, value: int | Sequence[int]) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _flat(heap: Heap, arg: Any) -> list[bytes]:
+def machine_words(heap: Heap, arg: Any) -> list[bytes]:
     """Cut an argument into the machine parameters that numba makes of it."""
     if isinstance(arg, np.ndarray):
         numbers = (0, 0, arg.size, arg.itemsize, heap.address_of(arg), *arg.shape, *arg.strides)
         return [np.int64(n).tobytes() for n in numbers]
     if isinstance(arg, tuple):
-        return [word for item in arg for word in _flat(heap, item)]
+        return [word for item in arg for word in machine_words(heap, item)]
     if isinstance(arg, complex | np.complexfloating):
         return [part.tobytes() for part in (np.asarray(arg).real[()], np.asarray(arg).imag[()])]
     if isinstance(arg, bool | np.bool_):
