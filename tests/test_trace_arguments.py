@@ -11,6 +11,7 @@ import pytest
 from numba import cuda
 
 from lanewise.errors import InvalidLaunch
+from lanewise.lowering import Comparison
 from lanewise.trace import UnsupportedConstruct, trace
 
 
@@ -257,3 +258,11 @@ def test_totals_show_their_numbers() -> None:
         "<Totals: requests 2, wavefronts 0, ideal 0, sectors 8, bytes_requested 256, bytes_moved 256>"
     )
     assert "1 sector " in str(trace(copy, 1, 1, np.zeros(1), np.zeros(1)))
+
+
+def test_a_compiled_view_that_changes_nothing_says_so() -> None:
+    seen = trace(copy, 1, 32, np.zeros(32), np.zeros(32))
+    assert "changed no count" not in str(seen)
+    seen.comparison = Comparison("copy", ())
+    assert str(seen).endswith("note: the compiler changed no count.")
+    assert "the compiler changed no count." in seen._repr_html_()

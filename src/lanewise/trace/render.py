@@ -70,6 +70,8 @@ def _messages(trace: Trace) -> Iterator[tuple[str, str]]:
         yield f"{_SEVERITY[hazard.severity]}, {hazard.kind}", f"{hazard.message}{times}"
     for line, text in trace.warnings:
         yield f"warning{f', line {line}' if line else ''}", text
+    if trace.comparison and not trace.comparison.different:
+        yield "note", "the compiler changed no count."
     for text in trace.notes:
         yield "note", text
     for text in trace.unmodelled:
