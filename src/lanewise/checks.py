@@ -93,7 +93,7 @@ class Check:
             if site.worst_wavefronts > max:
                 self.claim("shared wavefronts", False, _shared_sentence(site, max), site.example, site.line)
         return self._passed(
-            "shared wavefronts", f"Every shared access takes at most {_amount(max, 'wavefront')}."
+            "shared wavefronts", f"Every shared access takes {_amount(max, 'wavefront')} at most."
         )
 
     def shared_excess(self, max: int = 0, op: str | None = None, line: int | None = None) -> Self:
@@ -125,7 +125,7 @@ class Check:
             if site.requests and site.sectors / site.requests > max:
                 self.claim("global sectors", False, _global_sentence(site, max), site.example, site.line)
         return self._passed(
-            "global sectors", f"Every global access touches at most {_amount(max, 'sector')} per request."
+            "global sectors", f"Every global access touches {_amount(max, 'sector')} per request at most."
         )
 
     def global_efficiency(self, min: float = 0.9, op: str | None = None) -> Self:
