@@ -1,6 +1,7 @@
 """Machine code read, executed and counted; and what that says of kernels compiled for GPUs that are not
 there."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -516,6 +517,18 @@ def test_the_report_sets_both_counts_side_by_side_with_the_proof() -> None:
     assert "16,384 -> 10,240      16,384 -> 12,288 wavefronts" in str(view)
     assert "as compiled for sm_90" in str(view)
     assert "LDS.128" in view._repr_html_()
+    shared = [row for row in view.comparison.by_opcode() if row.space == "shared"]
+    assert [(row.opcode, row.instructions, row.requests, row.wavefronts) for row in shared] == [
+        ("LDS", 16, 8_192, 8_192), ("LDS.128", 4, 2_048, 4_096), ("STS", 2, 1_024, 1_024),
+    ]  # fmt: skip
+    assert {(row.opcode, row.sectors) for row in view.comparison.by_opcode() if row.space == "global"} == {
+        ("LDG.E", 4_096), ("STG.E", 512),
+    }  # fmt: skip
+    page = view.comparison._repr_html_()
+    assert "<td>16,384 wavefronts</td><td>12,288 wavefronts</td>" in page
+    assert "<td>LDS.128</td><td>4</td><td>2,048</td><td>4,096 wavefronts</td>" in page
+    assert not re.search(r"\bU?R\d+\b", page)
+    assert repr(view.comparison) == "<Comparison of 6 accesses, 1 changed>"
 
 
 @pytest.mark.usefixtures("compiler")

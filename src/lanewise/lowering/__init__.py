@@ -18,7 +18,7 @@ code that
 """
 
 from lanewise.lowering.lowered import CompiledRun, LoweredKernel, lower
-from lanewise.lowering.report import Comparison, CompiledSite, Counts, LineComparison
+from lanewise.lowering.report import Comparison, CompiledSite, Counts, LineComparison, OpcodeCounts
 from lanewise.lowering.sass import MachineInstruction
 from lanewise.lowering.toolchain import TARGETS, DoesNotCompile, ToolMismatch, ToolMissing, why_unavailable
 from lanewise.lowering.view import as_compiled, run_compiled
@@ -33,6 +33,7 @@ __all__ = [
     "LineComparison",
     "LoweredKernel",
     "MachineInstruction",
+    "OpcodeCounts",
     "ToolMismatch",
     "ToolMissing",
     "as_compiled",

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from lanewise.access import WarpAccess
+from lanewise.lowering.render import html
 from lanewise.machine import SECTOR_BYTES
 from lanewise.memory import global_cost, shared_cost
 from lanewise.text import count
@@ -125,6 +126,44 @@ class Counts:
 
 
 @dataclass(frozen=True)
+class OpcodeCounts:
+    """All instructions of one opcode together: how many stand in the code, and what their executions cost.
+
+    `modelled` is False if the cost of any of them is not claimed: `wavefronts`, `ideal` and `sectors` are
+    then those of one possible run, or incomplete.
+    """
+
+    opcode: str
+    space: str
+    instructions: int
+    requests: int
+    wavefronts: int
+    ideal: int
+    sectors: int
+    modelled: bool
+
+    @classmethod
+    def of(cls, sites: Sequence[CompiledSite]) -> OpcodeCounts:
+        """Add up the sites of one opcode."""
+        total = Counts.of(sites)
+        return cls(
+            sites[0].opcode,
+            sites[0].space,
+            len(sites),
+            total.requests,
+            total.wavefronts,
+            total.ideal,
+            total.sectors,
+            all(site.modelled for site in sites),
+        )
+
+    @property
+    def unit(self) -> str:
+        """What a cost is counted in: the name of the counter that applies."""
+        return _unit(self.space)
+
+
+@dataclass(frozen=True)
 class LineComparison:
     """One line, space and operation: counted as written and as compiled, with the machine code that proves
     it."""
@@ -145,21 +184,26 @@ class LineComparison:
     @property
     def evidence(self) -> tuple[str, ...]:
         """The instructions by opcode: how many stand in the code, how often warps ran them, at what cost."""
-        by_opcode: dict[str, list[CompiledSite]] = {}
-        for site in self.machine:
-            by_opcode.setdefault(site.opcode, []).append(site)
-        return tuple(_evidence(opcode, sites) for opcode, sites in by_opcode.items())
+        return tuple(_evidence(sites) for sites in _by_opcode(self.machine))
+
+    @property
+    def unit(self) -> str:
+        """What a cost is counted in: the name of the counter that applies."""
+        return _unit(self.space)
 
     def __str__(self) -> str:
-        unit = "wavefronts" if self.space == "shared" else "sectors"
         requests = _change(self.written.requests, self.compiled.requests)
-        cost = _change(getattr(self.written, unit), getattr(self.compiled, unit))
-        return f"{self.line:>6}  {self.space:<6} {self.op:<10} {requests:>21} {cost:>21} {unit}"
+        cost = _change(getattr(self.written, self.unit), getattr(self.compiled, self.unit))
+        return f"{self.line:>6}  {self.space:<6} {self.op:<10} {requests:>21} {cost:>21} {self.unit}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
-    """A kernel counted as written and as compiled: `lines`, and what is not claimed in `unmodelled`."""
+    """A kernel counted as written and as compiled: `lines`, and what is not claimed in `unmodelled`.
+
+    In a notebook it shows as tables by line and opcode. `print` it for the machine code that proves each
+    difference; that names registers, which vary with the compiler's version.
+    """
 
     title: str
     lines: tuple[LineComparison, ...]
@@ -169,6 +213,15 @@ class Comparison:
     def different(self) -> tuple[LineComparison, ...]:
         """The lines on which the compiler changed a count."""
         return tuple(line for line in self.lines if line.differs)
+
+    def by_opcode(self) -> tuple[OpcodeCounts, ...]:
+        """The memory instructions of all lines by space and opcode, sorted.
+
+        `[(row.opcode, row.instructions, row.wavefronts) for row in t.comparison.by_opcode()]` begins with
+        `("LDS", 16, 8192)` for a tiled matrix product.
+        """
+        groups = _by_opcode([site for line in self.lines for site in line.machine])
+        return tuple(sorted(map(OpcodeCounts.of, groups), key=lambda row: (row.space, row.opcode)))
 
     def words(self) -> list[str]:
         """The lines that the compiler changed, each with the machine code that proves it."""
@@ -182,6 +235,14 @@ class Comparison:
         unchanged = f"{count(same, 'other access', 'other accesses')} unchanged"
         rest = [unchanged if self.different else "The compiler changed no count."]
         return "\n".join([*self.words(), *rest, *(f"not claimed: {reason}" for reason in self.unmodelled)])
+
+    def __repr__(self) -> str:
+        return (
+            f"<Comparison of {count(len(self.lines), 'access', 'accesses')}, {len(self.different)} changed>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html(self)
 
 
 def compare(
@@ -203,14 +264,24 @@ def compare(
     return Comparison(title, tuple(lines), tuple(unmodelled))
 
 
-def _evidence(opcode: str, sites: Sequence[CompiledSite]) -> str:
-    total = Counts.of(sites)
-    cost = (
-        count(total.wavefronts, "wavefront") if sites[0].space == "shared" else count(total.sectors, "sector")
-    )
+def _by_opcode(sites: Iterable[CompiledSite]) -> list[list[CompiledSite]]:
+    """Group sites by space and opcode, in code order."""
+    groups: dict[tuple[str, str], list[CompiledSite]] = {}
+    for site in sites:
+        groups.setdefault((site.space, site.opcode), []).append(site)
+    return list(groups.values())
+
+
+def _evidence(sites: Sequence[CompiledSite]) -> str:
+    total = OpcodeCounts.of(sites)
+    cost = count(getattr(total, total.unit), total.unit.removesuffix("s"))
     shown = sites[0].machine if len(sites) == 1 else f"{sites[0].machine} .. {sites[-1].machine}"
-    price = cost if all(site.modelled for site in sites) else "cost not modelled"
-    return f"{len(sites)} x {opcode}: {count(total.requests, 'request')}, {price}   {shown}"
+    price = cost if total.modelled else "cost not modelled"
+    return f"{len(sites)} x {total.opcode}: {count(total.requests, 'request')}, {price}   {shown}"
+
+
+def _unit(space: str) -> str:
+    return "wavefronts" if space == "shared" else "sectors"
 
 
 def _change(before: int, after: int) -> str:
