@@ -6,66 +6,98 @@ from dataclasses import dataclass
 import numpy as np
 
 from lanewise.errors import UnknownRecord
-from lanewise.instructions import INSTRUCTIONS
+from lanewise.instructions import Instruction, instruction
 from lanewise.machine import WARP_LANES
-from lanewise.memory import global_sectors, shared_wavefronts
+from lanewise.memory import global_sectors, is_contiguous, shared_wavefronts
 from lanewise.records import CounterTable, Launch
+
+_SHARED = ("wavefronts", "conflicts")
+_GLOBAL = ("requests", "sectors")
 
 
 @dataclass(frozen=True)
 class Agreement:
     """How many recorded launches of one instruction the model reproduces exactly, in every counter of the
-    table."""
+    table.
+
+    `not_modelled` launches are those for which the model makes no claim: they are never among the exact ones.
+    What is in neither is a disagreement.
+    """
 
     instruction: str
     launches: int
     exact: int
+    not_modelled: int = 0
 
 
 def agreement(table: CounterTable) -> tuple[Agreement, ...]:
     """Replay every launch of a counter table through the model, instruction by instruction.
 
-    The table's counters are `wavefronts` and `conflicts` (shared memory) or `requests` and `sectors`
-    (global).
+    The table's counters are `wavefronts` and `conflicts` (shared memory), `requests` and `sectors` (global),
+    or all four (asynchronous copies). What the profiler's source page estimates (`ideal`) is none of them.
 
     >>> from lanewise.records import counter_table
     >>> agreement(counter_table("h200", "global_sectors"))[0]
-    Agreement(instruction='st.global.b128', launches=27, exact=27)
+    Agreement(instruction='st.global.b128', launches=27, exact=27, not_modelled=0)
 
-    Raises `NotModelled` for a table with an instruction, or a scattered source of one, that has no rule, and
-    `UnknownRecord` for one with other counters.
+    Raises `UnknownRecord` for a table with other counters, and `UnknownInstruction` for one with an
+    instruction that `lanewise.instructions` does not name.
     """
     if not isinstance(table, CounterTable):
         raise UnknownRecord(f"agreement: got {table!r}. Give a table read with records.counter_table.")
-    return tuple(_replay(name, table.of(name)) for name in table.instructions)
+    return tuple(_replay(instruction(name), table.of(name)) for name in table.instructions)
 
 
-def _replay(name: str, launches: Sequence[Launch]) -> Agreement:
-    addresses = np.array([launch.byte_offsets for launch in launches])
-    active = np.array(
+def _replay(spec: Instruction, launches: Sequence[Launch]) -> Agreement:
+    counters = _counters(spec, launches)
+    modelled = np.full(len(launches), not spec.not_modelled)
+    if spec.op == "async_copy" and counters & set(_SHARED):
+        # The shared side of a copy is known for a contiguous source only.
+        modelled &= is_contiguous(_sources(spec, launches), spec.bytes_per_lane, _active(launches))
+    claimed = [launch for launch, known in zip(launches, modelled, strict=True) if known]
+    exact = np.ones(len(claimed), bool)
+    counts = _counts(spec, claimed, counters) if claimed else {}
+    for counter in counts:
+        exact &= counts[counter] == np.array([launch.counters[counter] for launch in claimed])
+    return Agreement(spec.name, len(launches), int(exact.sum()), len(launches) - len(claimed))
+
+
+def _counters(spec: Instruction, launches: Sequence[Launch]) -> set[str]:
+    """The counters that every launch has; all of them must be such as the model computes."""
+    known = (_SHARED if spec.touches("shared") else ()) + (_GLOBAL if spec.touches("global") else ())
+    found = set(launches[0].counters)
+    for launch in launches:
+        if not launch.counters or set(launch.counters) - set(known) or set(launch.counters) != found:
+            raise UnknownRecord(
+                f"agreement: {spec.name} was recorded with {', '.join(launch.counters) or 'no counter'}; the"
+                f" model counts {', '.join(known)}. Take a table that has these, the same in every launch."
+            )
+    return found
+
+
+def _counts(spec: Instruction, launches: Sequence[Launch], counters: set[str]) -> dict[str, np.ndarray]:
+    """What the model says of the counters, launch by launch."""
+    addresses, active = np.array([launch.byte_offsets for launch in launches]), _active(launches)
+    copies = spec.op == "async_copy"
+    counts: dict[str, np.ndarray] = {}
+    if counters & set(_SHARED):
+        sources = _sources(spec, launches) if copies else None
+        wavefronts, ideal = shared_wavefronts(spec.name, addresses, active, source_addresses=sources)
+        counts |= {"wavefronts": wavefronts, "conflicts": wavefronts - ideal}
+    if counters & set(_GLOBAL):
+        read = _sources(spec, launches) if copies else addresses
+        requests, sectors = global_sectors(spec.name, read, active)
+        counts |= {"requests": requests, "sectors": sectors}
+    return {counter: counts[counter] for counter in counters}
+
+
+def _active(launches: Sequence[Launch]) -> np.ndarray:
+    return np.array(
         [[launch.active_mask >> lane & 1 for lane in range(WARP_LANES)] for launch in launches], bool
     )
-    if INSTRUCTIONS[name].space == "shared":
-        wavefronts, ideal = shared_wavefronts(name, addresses, active, source_addresses=_sources(launches))
-        modelled = {"wavefronts": wavefronts, "conflicts": wavefronts - ideal}
-    else:
-        requests, sectors = global_sectors(name, addresses, active)
-        modelled = {"requests": requests, "sectors": sectors}
-    exact = np.ones(len(launches), bool)
-    for counter, counts in modelled.items():
-        if any(counter not in launch.counters for launch in launches):
-            raise UnknownRecord(
-                f"agreement: {name} was recorded with {', '.join(launches[0].counters)}; the model counts"
-                f" {', '.join(modelled)}. Take a table that has these."
-            )
-        exact &= counts == np.array([launch.counters[counter] for launch in launches])
-    return Agreement(name, len(launches), int(exact.sum()))
 
 
-def _sources(launches: Sequence[Launch]) -> np.ndarray | None:
-    """The source addresses of asynchronous copies; None for anything else."""
-    spec = INSTRUCTIONS[launches[0].instruction]
-    if spec.op != "async_copy":
-        return None
+def _sources(spec: Instruction, launches: Sequence[Launch]) -> np.ndarray:
+    """The source addresses of asynchronous copies; a launch that states none copies a contiguous source."""
     contiguous = tuple(spec.bytes_per_lane * lane for lane in range(WARP_LANES))
     return np.array([launch.source_offsets or contiguous for launch in launches])
