@@ -472,14 +472,14 @@ def test_text_report() -> None:
     t, _, _ = transposed(64, 64, pitch=32)
     assert str(t).split("\n") == [
         "kernel, grid (2, 2, 1), block (32, 8, 1), sm_90; 4 blocks, 32 warps, 4,096 shared bytes per block",
-        "line  instruction    requests  wavefronts  ideal  excess      worst  sectors  used  source",
-        "  14  st.shared.b32       128         128    128       0      1-way        -     - "
+        "line  instruction    array  requests  wavefronts  ideal  excess      worst  sectors  used  source",
+        "  14  st.shared.b32  tile        128         128    128       0          -        -     - "
         " tile[cuda.threadIdx.y + j, cuda.threadIdx.x] = src[y + j, x]",
-        "  14  ld.global.b32       128           -      -       -  4 sectors      512  100% "
+        "  14  ld.global.b32  src         128           -      -       -  4 sectors      512  100% "
         " tile[cuda.threadIdx.y + j, cuda.threadIdx.x] = src[y + j, x]",
-        "  20  st.global.b32       128           -      -       -  4 sectors      512  100%  dst[y + j, x] ="
+        "  20  st.global.b32  dst         128           -      -       -  4 sectors      512  100%  dst[y + j, x] ="
         " tile[cuda.threadIdx.x, cuda.threadIdx.y + j]",
-        "  20  ld.shared.b32       128       4,096    128   3,968     32-way        -     -  dst[y + j, x] ="
+        "  20  ld.shared.b32  tile        128       4,096    128   3,968     32-way        -     -  dst[y + j, x] ="
         " tile[cuda.threadIdx.x, cuda.threadIdx.y + j]",
     ]
     assert repr(t) == "<Trace of kernel: 4 sites, 0 hazards>"
@@ -489,6 +489,7 @@ def test_html_report_escapes_and_marks_the_guilty_line() -> None:
     t, _, _ = transposed(64, 64, pitch=32)
     html = t._repr_html_()
     assert html.count('<tr class="guilty">') == 1
+    assert "<td>ld.shared.b32</td><td>tile</td><td>128</td>" in html
     assert "currentColor" in html
     lower = trace(kernel("a", "i = cuda.grid(1)\na[i] = 1 < a[i]"), 1, 32, np.zeros(32))
     assert "1 &lt; a[i]" in lower._repr_html_()

@@ -14,7 +14,7 @@ from lanewise.trace.sites import Site
 if TYPE_CHECKING:
     from lanewise.trace.report import Trace
 
-_COLUMNS = ("instruction", "requests", "wavefronts", "ideal", "excess", "worst", "sectors", "used")
+_COLUMNS = ("instruction", "array", "requests", "wavefronts", "ideal", "excess", "worst", "sectors", "used")
 _NO_SITES = "No access to shared or global memory."
 _SEVERITY = {"error": "hazard", "lock_step": "relies on lock-step", "benign": "benign"}
 
@@ -80,11 +80,11 @@ def _messages(trace: Trace) -> Iterator[tuple[str, str]]:
 
 def _cells(site: Site) -> tuple[str, ...]:
     """One cell per column; a dash where a number does not apply, a question mark where none is known."""
-    counted = (site.instruction, f"{site.requests:,}")
+    counted = (site.instruction, site.array or "-", f"{site.requests:,}")
     if not site.modelled:
         return (*counted, *("?" if site.op == "atomic" else "-",) * 6)
     if site.space == "shared":
-        worst = f"{site.degree}-way"
+        worst = f"{site.degree}-way" if site.degree > 1 else "-"
         return (*counted, f"{site.wavefronts:,}", f"{site.ideal:,}", f"{site.excess:,}", worst, "-", "-")
     used = f"{100 * site.bytes_requested / site.bytes_moved:.3g}%" if site.bytes_moved else "-"
     return (*counted, "-", "-", "-", count(site.worst_sectors, "sector"), f"{site.sectors:,}", used)
@@ -102,7 +102,7 @@ def _html_row(site: Site) -> str:
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    left = {1, len(rows[0]) - 1}
+    left = {1, 2, len(rows[0]) - 1}
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(
@@ -122,8 +122,9 @@ _STYLE = (
     ".lanewise-trace th,.lanewise-trace td{padding:.15em .6em;text-align:right;color:inherit;background:none;"
     "white-space:nowrap}"
     ".lanewise-trace th{border-bottom:2px solid color-mix(in srgb,currentColor 45%,transparent)}"
-    ".lanewise-trace th:first-child,.lanewise-trace td:first-child{text-align:left}"
-    ".lanewise-trace td:first-child{font-family:monospace;padding-left:2.4em}"
+    ".lanewise-trace :is(th,td):nth-child(-n+2){text-align:left}"
+    ".lanewise-trace td:nth-child(-n+2){font-family:monospace}"
+    ".lanewise-trace td:first-child{padding-left:2.4em}"
     ".lanewise-trace tr.source td{white-space:pre;padding:.5em .6em .15em;"
     "border-top:1px solid color-mix(in srgb,currentColor 25%,transparent)}"
     ".lanewise-trace tr.source span{display:inline-block;min-width:2.2em;opacity:.75}"
