@@ -45,8 +45,7 @@ def test_bars_are_as_long_as_the_excess_is_of_its_memorys_traffic(rung: str) -> 
         if site.space == "shared":
             shares.append(site.excess / t.shared.total.wavefronts)
         else:
-            fewest = max(site.requests, site.bytes_requested // 32)
-            shares.append((site.sectors - fewest) / t.global_.total.sectors)
+            shares.append(site.excess / t.global_.total.sectors)
     drawing = draw_trace(t)
     drawn = [box.get_width() / BAR_WIDTH for box in boxes(drawing, r"excess.*").values()]
     assert drawn == pytest.approx([share for share in shares if share])

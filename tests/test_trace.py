@@ -11,6 +11,7 @@ import pytest
 import lanewise
 from lanewise import ptx
 from lanewise.errors import InvalidLaunch
+from lanewise.kernels import padding
 from lanewise.trace import KernelFault, Trace, UnsupportedConstruct, functions_in, trace, uninitialized
 
 HEAD = (
@@ -475,9 +476,9 @@ def test_text_report() -> None:
         "line  instruction    array  requests  wavefronts  ideal  excess      worst  sectors  used  source",
         "  14  st.shared.b32  tile        128         128    128       0          -        -     - "
         " tile[cuda.threadIdx.y + j, cuda.threadIdx.x] = src[y + j, x]",
-        "  14  ld.global.b32  src         128           -      -       -  4 sectors      512  100% "
+        "  14  ld.global.b32  src         128           -      -       0  4 sectors      512  100% "
         " tile[cuda.threadIdx.y + j, cuda.threadIdx.x] = src[y + j, x]",
-        "  20  st.global.b32  dst         128           -      -       -  4 sectors      512  100%  dst[y + j, x] ="
+        "  20  st.global.b32  dst         128           -      -       0  4 sectors      512  100%  dst[y + j, x] ="
         " tile[cuda.threadIdx.x, cuda.threadIdx.y + j]",
         "  20  ld.shared.b32  tile        128       4,096    128   3,968     32-way        -     -  dst[y + j, x] ="
         " tile[cuda.threadIdx.x, cuda.threadIdx.y + j]",
@@ -493,6 +494,42 @@ def test_html_report_escapes_and_marks_the_guilty_line() -> None:
     assert "currentColor" in html
     lower = trace(kernel("a", "i = cuda.grid(1)\na[i] = 1 < a[i]"), 1, 32, np.zeros(32))
     assert "1 &lt; a[i]" in lower._repr_html_()
+
+
+def test_excess_of_global_memory_is_sectors_beyond_what_the_bytes_could_fill() -> None:
+    src = np.arange(64 * 96, dtype=np.float32).reshape(64, 96)
+    t = trace(
+        padding.transpose_naive, padding.grid_of(src), padding.BLOCK, src, np.zeros((96, 64), np.float32)
+    )
+    guilty = max(t.sites, key=lambda site: site.excess)
+    assert (guilty.op, guilty.array) == ("store", "dst")
+    assert (guilty.sectors, guilty.fewest_sectors) == (32 * guilty.requests, 4 * guilty.requests)
+    assert guilty.excess == 28 * guilty.requests == t.global_.total.excess
+    assert "guilty" in t._repr_html_()
+
+
+def test_fewest_sectors_are_of_each_request_and_not_of_all_together() -> None:
+    body = "i = cuda.threadIdx.x\nif i % 32 < 1 + 16 * (i // 32):\n    a[i + 4] = 1"
+    site = trace(kernel("a", body), 1, 64, np.zeros(80, np.float32)).sites[0]
+    # 1 lane and 17 lanes: 4 bytes fill 1 sector at least and 68 bytes 3.
+    assert (site.requests, site.bytes_requested, site.fewest_sectors) == (2, 72, 1 + 3)
+    assert (site.sectors, site.excess) == (1 + 3, 0)
+
+
+@pytest.mark.parametrize(
+    "index", ["4 * (i + k) + 64 * block", "4 * i + block * (k + 8) % 7", "(7 * i * block) % 512"]
+)
+def test_the_example_is_of_the_lowest_block_and_warp_among_equals(index: str) -> None:
+    body = f"i, block = cuda.threadIdx.x, cuda.blockIdx.x\nfor k in range(3):\n    a[{index}] = 1"
+    t = trace(kernel("a", body), 5, 64, np.zeros(2048, np.float32))
+    site = t.sites[0]
+    alone = [
+        trace(kernel("a", body), 5, 64, np.zeros(2048, np.float32), blocks=[b]).sites[0] for b in range(5)
+    ]
+    worst = max(one.worst_sectors for one in alone)
+    block = next(b for b, one in enumerate(alone) if one.worst_sectors == worst)
+    assert (site.example_block, site.example_warp) == ((block, 0, 0), alone[block].example_warp)
+    assert lanewise.global_cost(site.example).sectors == worst
 
 
 def test_what_has_no_model_is_said() -> None:

@@ -129,6 +129,9 @@ def _fewest(site: Any) -> int:
     """Wavefronts or sectors that as many requests and bytes need at least."""
     if site.space == "shared":
         return int(site.ideal)
+    if hasattr(site, "fewest_sectors"):
+        return int(site.fewest_sectors)
+    # A site of machine code knows the bytes of all its requests together.
     return max(int(site.requests), -(-int(site.bytes_requested) // SECTOR_BYTES))
 
 

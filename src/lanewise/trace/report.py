@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Totals:
-    """The cost of several sites together, in the fields of a `Site`."""
+    """The cost of several sites of one memory together, in the fields of a `Site`.
+
+    `excess` is in wavefronts for shared memory and in sectors for global memory.
+    """
 
     sites: tuple[Site, ...]
 

@@ -12,7 +12,7 @@ they are:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,23 +32,33 @@ _HASH = np.random.default_rng(0x5EED).integers(-(2**62), 2**62, WARP_LANES) | 1
 
 @dataclass(frozen=True)
 class Patterns:
-    """Warp accesses with multiplicity: `addresses` and `active` are `(n, 32)`, `counts` is `(n,)`."""
+    """Warp accesses with multiplicity: `addresses` and `active` are `(n, 32)`, `counts` is `(n,)`.
+
+    `warps` numbers the first warp of the launch that showed each, `(n,)`.
+    """
 
     addresses: np.ndarray
     active: np.ndarray
     counts: np.ndarray
+    warps: np.ndarray
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a number of warp accesses cost together; `worst` is the row that costs most."""
+    """What a number of warp accesses cost together.
+
+    `fewest_sectors` could hold the bytes of each request, summed. `worst` is the row that costs most, of the
+    lowest warp among equals, and `weight` orders the worst rows of several costs.
+    """
 
     requests: int = 0
     wavefronts: int = 0
     ideal: int = 0
     sectors: int = 0
+    fewest_sectors: int = 0
     bytes_requested: int = 0
     worst: int = -1
+    weight: int = 0
     worst_wavefronts: int = 0
     worst_sectors: int = 0
 
@@ -68,23 +78,29 @@ def cost_of(instruction: str, space: str, patterns: Patterns) -> Cost:
     if len(counts) == 0:
         return Cost()
     spec, rule = INSTRUCTIONS.get(instruction), rule_of(instruction, space)
-    requests = int(counts @ active.any(axis=1).astype(np.int64))
+    some = active.any(axis=1)
     width = spec.bytes_per_lane if spec else WORD_BYTES
     useful = _distinct(patterns.addresses, active) * width
-    wavefronts = ideal = sectors = np.zeros(len(counts), np.int64)
+    wavefronts = ideal = sectors = fewest = np.zeros(len(counts), np.int64)
     if rule:
         if space == "shared":
             wavefronts, ideal = shared_wavefronts(instruction, patterns.addresses, active)
         else:
             _, sectors = global_sectors(instruction, patterns.addresses, active)
-    worst = int(np.argmax((wavefronts - ideal) * 64 + wavefronts + sectors))
+            # Misaligned lanes may overlap, so that fewer sectors hold what is counted lane by lane.
+            fewest = np.minimum(-(-useful // SECTOR_BYTES), sectors)
+    weights = np.where(some, (wavefronts - ideal) * 64 + wavefronts + sectors, -1)
+    equals = np.flatnonzero(weights == weights.max())
+    worst = int(equals[np.argmin(patterns.warps[equals])])
     return Cost(
-        requests,
+        int(counts @ some.astype(np.int64)),
         int(counts @ wavefronts),
         int(counts @ ideal),
         int(counts @ sectors),
+        int(counts @ fewest),
         int(counts @ useful),
         worst,
+        int(weights[worst]),
         int(wavefronts[worst]),
         int(sectors[worst]),
     )
@@ -99,12 +115,14 @@ def _distinct(addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
 
 @dataclass
 class _Progression:
-    """One thread part seen with many block parts: a histogram of residues, and one block of each."""
+    """One thread part seen with many block parts: a histogram of residues, and of each residue the lowest
+    block with where it starts."""
 
     addresses: np.ndarray
     active: np.ndarray
     by_residue: np.ndarray = field(default_factory=lambda: np.zeros(LINE_BYTES, np.int64))
-    examples: dict[int, tuple[int, int]] = field(default_factory=dict)
+    blocks: np.ndarray = field(default_factory=lambda: np.full(LINE_BYTES, np.iinfo(np.int64).max))
+    origins: np.ndarray = field(default_factory=lambda: np.zeros(LINE_BYTES, np.int64))
 
 
 @dataclass(frozen=True)
@@ -122,9 +140,12 @@ class Site:
 
     `column` counts characters from 0. `op` is load, store, atomic or async_copy; `instruction` is the name in
     `lanewise.instructions`, or a PTX-like name where the model has no rule (then `modelled` is False and the
-    cost fields are 0). `wavefronts`, `ideal` and `excess` belong to shared memory, `sectors` to global
-    memory. `bytes_requested` counts distinct bytes that lanes asked for, `bytes_moved` those of the sectors
-    (global) or of the wavefronts at 128 bytes each (shared) that carried them.
+    cost fields are 0). `wavefronts` and `ideal` belong to shared memory, `sectors` and `fewest_sectors` to
+    global memory. `excess` is what lies above the least: wavefronts lost to bank conflicts in shared memory,
+    sectors beyond the fewest in global memory, so excesses of the two memories are never added up.
+    `bytes_requested` counts the distinct bytes that the lanes of each request asked for, `bytes_moved` those
+    of the sectors (global) or of the wavefronts at 128 bytes each (shared) that carried them. `example` is
+    the worst request, of the lowest block and warp among equals.
     """
 
     filename: str
@@ -144,7 +165,7 @@ class Site:
     _buffers: list[tuple[np.ndarray, np.ndarray, int, np.ndarray]] = field(default_factory=list, repr=False)
     _buffered: int = field(default=0, repr=False)
     _counted: Cost = field(default=Cost(), repr=False)
-    _worst: tuple[int, Example] | None = field(default=None, repr=False)
+    _worst: tuple[tuple[int, int, int], Example] | None = field(default=None, repr=False)
 
     @property
     def modelled(self) -> bool:
@@ -154,9 +175,17 @@ class Site:
     requests = property(lambda self: self.cost.requests)
     wavefronts = property(lambda self: self.cost.wavefronts)
     ideal = property(lambda self: self.cost.ideal)
-    excess = property(lambda self: self.cost.wavefronts - self.cost.ideal)
     sectors = property(lambda self: self.cost.sectors)
+    fewest_sectors = property(lambda self: self.cost.fewest_sectors)
     bytes_requested = property(lambda self: self.cost.bytes_requested)
+
+    @property
+    def excess(self) -> int:
+        """Wavefronts lost to bank conflicts (shared), or sectors beyond those that the bytes of each request
+        could fill (global)."""
+        if self.space == "shared":
+            return self.cost.wavefronts - self.cost.ideal
+        return self.cost.sectors - self.cost.fewest_sectors
 
     @property
     def bytes_moved(self) -> int:
@@ -223,17 +252,15 @@ class Site:
             rows = np.broadcast_to(thread_part, (1, n_threads)).reshape(shape).astype(np.int64)
             active = np.broadcast_to(mask_row, (1, n_threads)).reshape(shape)
             progression = self._progressions[key] = _Progression(rows, active)
-        if len(block_part) == 1:
-            residues, times = np.array([block_part[0, 0] % LINE_BYTES]), np.array([n_blocks])
-        else:
-            histogram = np.bincount(block_part[:, 0] % LINE_BYTES, minlength=LINE_BYTES)
-            residues = histogram.nonzero()[0]
-            times = histogram[residues]
-        for residue in residues[progression.by_residue[residues] == 0]:
-            first = 0 if len(block_part) == 1 else int(np.argmax(block_part[:, 0] % LINE_BYTES == residue))
-            start = int(block_part[min(first, len(block_part) - 1), 0])
-            progression.examples[int(residue)] = (int(numbers[first]), start - int(residue))
-        progression.by_residue[residues] += times
+        starts = np.broadcast_to(block_part[:, 0], n_blocks)
+        by_residue = np.bincount(starts % LINE_BYTES, minlength=LINE_BYTES)
+        progression.by_residue += by_residue
+        first = np.zeros(LINE_BYTES, np.int64)
+        first[starts[::-1] % LINE_BYTES] = np.arange(n_blocks)[::-1]  # the last to be written stays
+        better = (by_residue > 0) & (numbers[first] < progression.blocks)
+        first = first[better]
+        progression.blocks[better] = numbers[first]
+        progression.origins[better] = starts[first] & -LINE_BYTES
 
     def _record_any(self, addresses: np.ndarray, mask: Mask, numbers: np.ndarray) -> None:
         active = mask.full.reshape(-1, WARP_LANES)
@@ -261,11 +288,14 @@ class Site:
             return
         for row, times in zip(first, counts, strict=True):
             entry = self._rows.setdefault(rows[row].tobytes(), [])
-            if entry:
-                entry[0] += int(times)
-            else:
-                at = int(position[row])
-                entry += [int(times), int(origin[row, 0]), int(numbers[at // n_warps]), at % n_warps]
+            at = int(position[row])
+            place = [int(numbers[at // n_warps]), at % n_warps, int(origin[row, 0])]
+            if not entry:
+                entry += [int(times), *place]
+                continue
+            entry[0] += int(times)
+            if place < entry[1:]:
+                entry[1:] = place
 
     # -- counting ----------------------------------------------------------------------------------
 
@@ -279,32 +309,23 @@ class Site:
         n_warps = self._buffers[0][2]
         active = rows >= 0
         self._take(
-            Patterns(np.where(active, rows, 0), active, np.ones(len(rows), np.int64)),
+            Patterns(np.where(active, rows, 0), active, np.ones(len(rows), np.int64), where),
             lambda row: (int(where[row]) // n_warps, int(where[row]) % n_warps, int(origins[row])),
         )
         self._buffers, self._buffered = [], 0
 
     def _take(self, patterns: Patterns, locate: Any) -> None:
         cost = cost_of(self.instruction, self.space, patterns)
-        weight = (cost.worst_wavefronts << 8) + cost.worst_sectors
-        if cost.requests and (self._worst is None or weight > self._worst[0]):
+        if cost.requests:
             block, warp, origin = locate(cost.worst)
-            self._worst = (
-                weight,
-                Example(_access(self.instruction, patterns, cost.worst, origin), block, warp),
-            )
-        worst_wavefronts = max(cost.worst_wavefronts, self._counted.worst_wavefronts)
-        worst_sectors = max(cost.worst_sectors, self._counted.worst_sectors)
-        total = self._counted + cost
-        self._counted = Cost(
-            total.requests,
-            total.wavefronts,
-            total.ideal,
-            total.sectors,
-            total.bytes_requested,
-            -1,
-            worst_wavefronts,
-            worst_sectors,
+            rank = (cost.weight, -block, -warp)
+            if self._worst is None or rank > self._worst[0]:
+                access = _access(self.instruction, patterns, cost.worst, origin)
+                self._worst = rank, Example(access, block, warp)
+        self._counted = replace(
+            self._counted + cost,
+            worst_wavefronts=max(cost.worst_wavefronts, self._counted.worst_wavefronts),
+            worst_sectors=max(cost.worst_sectors, self._counted.worst_sectors),
         )
 
     def _kept(self) -> tuple[Patterns, list[tuple[int, int, int]]]:
@@ -312,7 +333,7 @@ class Site:
         for progression in self._progressions.values():
             low = int(progression.addresses[progression.active].min()) & -LINE_BYTES
             for residue in progression.by_residue.nonzero()[0]:
-                block, origin = progression.examples[int(residue)]
+                block, origin = int(progression.blocks[residue]), int(progression.origins[residue])
                 n_warps = len(progression.addresses)
                 addresses.append(np.where(progression.active, progression.addresses - low + residue, 0))
                 active.append(progression.active)
@@ -323,11 +344,19 @@ class Site:
             addresses.append(np.where(rows >= 0, rows, 0))
             active.append(rows >= 0)
             counts.append(np.array([entry[0] for entry in self._rows.values()]))
-            places += [(entry[2], entry[3], entry[1]) for entry in self._rows.values()]
+            places += [(entry[1], entry[2], entry[3]) for entry in self._rows.values()]
         if not addresses:
             empty = np.zeros((0, WARP_LANES), np.int64)
-            return Patterns(empty, empty.astype(bool), np.zeros(0, np.int64)), []
-        return Patterns(np.concatenate(addresses), np.concatenate(active), np.concatenate(counts)), places
+            none = np.zeros(0, np.int64)
+            return Patterns(empty, empty.astype(bool), none, none), []
+        blocks, warps, _ = np.array(places, np.int64).T
+        patterns = Patterns(
+            np.concatenate(addresses),
+            np.concatenate(active),
+            np.concatenate(counts),
+            blocks * (warps.max() + 1) + warps,
+        )
+        return patterns, places
 
     def count(self, block_of: Any) -> None:
         """Count everything collected; `block_of` turns a linear block number into coordinates."""
