@@ -339,6 +339,15 @@ def test_atomics_take_turns() -> None:
     assert word(blocks, "R3") == 96
 
 
+def test_the_reason_why_global_atomics_have_no_cost() -> None:
+    blocks = blocks_of(f"MOV R2, {HEAP_BASE % 2**32:#x}\nMOV R3, {HEAP_BASE >> 32:#x}\n"
+                       "REDG.E.ADD.STRONG.GPU desc[UR4][R2.64], RZ\nEXIT")  # fmt: skip
+    run(blocks)
+    (reduction,) = blocks.traffic.values()
+    assert reduction.requests == 1
+    assert "distinct sectors on its source page" in reduction.not_modelled
+
+
 def test_lanes_that_spin_on_a_lock_let_the_owner_go_on() -> None:
     """Each lane of a warp takes a lock, adds one, and gives it back; spinning lanes stand first in the code."""
     blocks = blocks_of("""

@@ -14,6 +14,11 @@ from lanewise.lowering.sass import MachineInstruction
 from lanewise.machine import WARP_LANES
 from lanewise.memory import global_sectors, shared_wavefronts
 
+# global_atomics.csv against machine_code.json: only the first counts lanes that share a word one by one.
+_UNSETTLED = (
+    "no cost is claimed, for the profiler has two: distinct sectors on its source page, and in the hardware"
+    " counter more than those where lanes share a word or spread over many lines"
+)
 _CONTESTED = (
     "how often it runs, for which lanes or at which addresses depends on the order of atomics: the counts are"
     " of one possible run"
@@ -59,7 +64,8 @@ class Traffic:
         self.bytes_requested += _distinct(addresses, active) * self.instruction.bytes_per_lane
         name = self.model_name
         if name not in INSTRUCTIONS:
-            self.uncounted = "" if self.space == "local" else "no cost is known"
+            unsettled = self.space == "global" and self.instruction.kind in ("reduction", "atomic")
+            self.uncounted = "" if self.space == "local" else _UNSETTLED if unsettled else "no cost is known"
         elif INSTRUCTIONS[name].not_modelled:
             self.uncounted = INSTRUCTIONS[name].not_modelled
         elif len(active):
