@@ -546,3 +546,22 @@ def test_races_equal_the_definition_applied_to_all_pairs() -> None:
             accesses,
         )
     assert 20 < sum(outcomes) < 100
+
+
+def test_counts_say_what_they_count() -> None:
+    update = Probe("b[0] += 1")
+    t, _ = update.run()
+    (race,) = t.hazards
+    assert race.counted == "conflict"
+    assert f"[{race.count} conflicts]" in str(t)
+    late = only(FAULTS["out_of_bounds"][next(iter(FAULTS["out_of_bounds"]))])
+    assert late.counted == "access"
+
+
+def test_a_barrier_that_some_miss_counts_blocks() -> None:
+    body = (
+        "from numba import cuda\ndef kernel(a):\n    if cuda.threadIdx.x < 7:\n        cuda.syncthreads()\n"
+    )
+    t = trace(functions_in(body, "kernel.py")["kernel"], 5, 64, np.zeros(1))
+    assert [(hazard.count, hazard.counted) for hazard in t.hazards] == [(5, "block")]
+    assert str(t).endswith("passes the same call. [5 blocks]")

@@ -21,6 +21,13 @@ KINDS = (
     "async_not_waited",
 )
 
+_COUNTED = {
+    "shared_race": "conflict",
+    "global_race": "conflict",
+    "divergent_barrier": "block",
+    "divergent_warp_op": "call",
+}
+
 
 @dataclass(frozen=True)
 class Hazard:
@@ -29,9 +36,13 @@ class Hazard:
     `kind` is one of `KINDS`; `line` is the source line, `other_line` the line of the earlier access of a race
     (the same line if one instruction collides with itself). `block` and `thread` are `(x, y, z)`;
     `other_thread` and `other_block` belong to the earlier access. `element` names array and index. `count`
-    says how many lanes were caught at these lines. `severity` is "error"; "lock_step" where the lanes of one
-    warp communicate without `syncwarp`, which works only as long as they happen to run together; or "benign"
-    where two threads write the same value.
+    says how often the fault was found, in the unit that `counted` names: for a race, conflicts, each an
+    access of one lane with one earlier access. Of the earlier accesses to an element only the last write and
+    a few reads and atomics (of another lane, warp and block) are remembered, so there may be more conflicts
+    than accesses and fewer than pairs of threads. A barrier counts blocks that do not arrive in full, and
+    every other kind counts accesses or calls, one for each lane that is at fault. `severity` is "error";
+    "lock_step" where the lanes of one warp communicate without `syncwarp`, which works only as long as they
+    happen to run together; or "benign" where two threads write the same value.
     """
 
     kind: str
@@ -48,6 +59,11 @@ class Hazard:
 
     def __str__(self) -> str:
         return self.message
+
+    @property
+    def counted(self) -> str:
+        """What `count` counts, as a noun in the singular."""
+        return _COUNTED.get(self.kind, "access")
 
 
 Key: TypeAlias = "tuple[str, str, int, int | None, str]"

@@ -66,7 +66,8 @@ def _heading(trace: Trace) -> str:
 def _messages(trace: Trace) -> Iterator[tuple[str, str]]:
     """Label and text of everything that is not a count."""
     for hazard in trace.hazards:
-        times = f" [{hazard.count:,} times]" if hazard.count > 1 else ""
+        plural = "accesses" if hazard.counted == "access" else None
+        times = f" [{count(hazard.count, hazard.counted, plural)}]" if hazard.count > 1 else ""
         yield f"{_SEVERITY[hazard.severity]}, {hazard.kind}", f"{hazard.message}{times}"
     for line, text in trace.warnings:
         yield f"warning{f', line {line}' if line else ''}", text

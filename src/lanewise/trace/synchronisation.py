@@ -90,7 +90,7 @@ class Synchronisation(Memory):
             "divergent_barrier",
             line,
             case,
-            count=int(np.count_nonzero(here & missing.array.any(axis=1, keepdims=True))),
+            count=int(np.count_nonzero(absent.full.any(axis=1))),
         )
 
     def warp_barrier(self, node: ast.AST, members: Any, name: str) -> None:
