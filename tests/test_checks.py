@@ -108,6 +108,21 @@ def test_shared_excess_sums_conflicts() -> None:
     assert check(t).shared_excess(max=0, op="store")
 
 
+def test_shared_excess_speaks_of_excess_in_all() -> None:
+    t, _ = traced("column")
+    guilty = t.at(10)[1].example
+    assert guilty is not None
+    assert check(t).shared_excess().sentences == [
+        "Shared memory: 31 excess wavefronts, goal 0; all of them at line 10, where warp 0 of block (0, 0, 0)"
+        f" makes its worst request: {shared_cost(guilty)}"
+    ]
+    passed = [check(t).shared_excess(op="store"), check(t).shared_excess(max=31)]
+    assert [str(verdict) for verdict in passed] == [
+        "Passed.\n  Shared memory: no excess wavefronts.",
+        "Passed.\n  Shared memory: 31 excess wavefronts, at most 31 allowed.",
+    ]
+
+
 def test_wrong_values_show_the_first() -> None:
     t, data = traced("strided")
     data["dst"][5] = np.nan

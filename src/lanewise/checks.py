@@ -105,14 +105,13 @@ class Check:
         if excess > max:
             worst = _worst(sites, "excess")
             self.claim(
-                "bank conflicts",
-                False,
-                _shared_sentence(worst, worst.ideal / worst.requests),
-                worst.example,
-                worst.line,
+                "bank conflicts", False, _excess_sentence(worst, excess, max), worst.example, worst.line
             )
+        allowed = f", at most {max:,} allowed" if max else ""
         return self._passed(
-            "bank conflicts", f"Bank conflicts cost {count(excess, 'wavefront')}, at most {max} allowed."
+            "bank conflicts",
+            f"Shared memory: {count(excess, 'excess wavefront') if excess else 'no excess wavefronts'}"
+            f"{allowed}.",
         )
 
     def global_sectors_per_request(
@@ -279,6 +278,15 @@ def _shared_sentence(site: Site, goal: float) -> str:
         f" {site.line}, goal {goal:g}"
     )
     return f"{needs}: {_cost_of(site)}"
+
+
+def _excess_sentence(worst: Site, excess: int, goal: float) -> str:
+    """`worst` is the site with the largest part of the `excess` of all."""
+    part = "all" if worst.excess == excess else f"{worst.excess:,}"
+    return (
+        f"Shared memory: {count(excess, 'excess wavefront')}, goal {goal:,}; {part} of them at line"
+        f" {worst.line}, where {_who(worst)} makes its worst request: {_cost_of(worst)}"
+    )
 
 
 def _global_sentence(site: Site, goal: float) -> str:
