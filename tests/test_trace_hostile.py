@@ -169,7 +169,8 @@ ENDLESS = {
 @pytest.mark.parametrize("name", ENDLESS)
 def test_endless_loops_are_ended(name: str) -> None:
     with pytest.raises(
-        KernelLimit, match=r"hostile\.py:\d+: the kernel ran .* statements without coming to an end"
+        KernelLimit,
+        match=r"hostile\.py:\d+: the kernel ran steps=2,000 statements, the limit, without coming",
     ):
         trace(kernel_of("", ENDLESS[name]), 1, 32, np.ones(32, np.int64), 1, steps=2000)
 
@@ -221,3 +222,24 @@ def test_importing_and_tracing_does_not_load_numba() -> None:
     subprocess.run(
         [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     )
+
+
+@pytest.mark.parametrize(
+    ("filename", "place"),
+    [
+        ("/tmp/ipykernel_4711/2398472398.py", "cell, line"),
+        ("<ipython-input-3-1f2e3d4c5b6a>", "cell, line"),
+        ("/nowhere/at/all.py", "line"),
+        ("<stdin>", "line"),
+        ("lab.py", "lab.py:"),
+        (__file__, "test_trace_hostile.py:"),
+    ],
+)
+def test_made_up_file_names_are_not_shown(filename: str, place: str) -> None:
+    body = "from numba import cuda\ndef kernel(a):\n    {}\n"
+    refused = functions_in(body.format("a[0] = sorted(a)"), filename)["kernel"]
+    with pytest.raises(UnsupportedConstruct, match=rf"^{place} ?3: "):
+        trace(refused, 1, 32, np.zeros(32))
+    uncounted = functions_in(body.format("cuda.atomic.max(a, 0, 1)"), filename)["kernel"]
+    t = trace(uncounted, 1, 32, np.zeros(1, np.int64))
+    assert re.match(rf"{place} ?3: red\.global", t.unmodelled[0])

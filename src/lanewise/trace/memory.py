@@ -86,9 +86,8 @@ class Memory(Tracking):
         where = self.frame.function.where(node)
         if self.n_steps > self.limits.steps:
             raise KernelLimit(
-                f"{where}: the kernel ran {self.n_steps:,} statements without coming to an end; the limit is"
-                f" steps={self.limits.steps:,}. Check the loop here: a lane may wait for another that"
-                " never comes."
+                f"{where}: the kernel ran steps={self.limits.steps:,} statements, the limit, without coming"
+                " to an end. Check the loop here: a lane may wait for another that never comes."
             )
         if time.monotonic() > self.deadline:
             raise KernelLimit(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +12,7 @@ from lanewise.text import count
 from lanewise.trace.hazards import Hazard
 from lanewise.trace.render import html_report, text_report
 from lanewise.trace.sites import Site
+from lanewise.trace.source import place_in
 
 if TYPE_CHECKING:
     from lanewise.lowering import Comparison
@@ -148,5 +148,4 @@ def _why_uncounted(site: Site) -> str:
         why = spec.not_modelled
     else:
         why = "no rule is known for this instruction; requests are counted, their cost is not."
-    where = PurePath(site.filename).name
-    return f"{where}:{site.line}: {site.instruction}: {why}"
+    return f"{place_in(site.filename, site.line)}: {site.instruction}: {why}"

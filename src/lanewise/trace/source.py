@@ -12,6 +12,7 @@ import ast
 import builtins
 import inspect
 import linecache
+import os
 import textwrap
 import types
 from collections.abc import Callable, Mapping
@@ -23,6 +24,22 @@ from typing import Any
 import numpy as np
 
 from lanewise.trace.refusals import UnsupportedConstruct
+
+
+def place_in(filename: str, line: int | str) -> str:
+    """A line for messages: `file:line`, or without the file where its name would only be a made-up one.
+
+    Notebook cells have file names that are hashes, in a folder of the kernel process or in angle brackets.
+
+    >>> place_in("lab.py", 5), place_in("/tmp/ipykernel_77/2398472398.py", 5), place_in("<stdin>", 5)
+    ('lab.py:5', 'cell, line 5', 'line 5')
+    """
+    path = PurePath(filename)
+    if filename.startswith("<ipython-input") or path.parent.name.startswith("ipykernel_"):
+        return f"cell, line {line}"
+    if filename.startswith("<") or (path.is_absolute() and not os.path.exists(filename)):
+        return f"line {line}"
+    return f"{path.name}:{line}"
 
 
 @dataclass(frozen=True)
@@ -148,7 +165,7 @@ class Function:
 
     def where(self, node: ast.AST) -> str:
         """`file:line` of a node, for messages."""
-        return f"{PurePath(self.filename).name}:{getattr(node, 'lineno', '?')}"
+        return place_in(self.filename, getattr(node, "lineno", "?"))
 
     def text_at(self, line: int) -> str:
         """The source text of a line, without its indentation."""
@@ -294,7 +311,7 @@ def _plain_function(value: Any) -> types.FunctionType | None:
 def _from_live(plain: types.FunctionType) -> Function:
     if plain.__name__ == "<lambda>":
         raise UnsupportedConstruct(
-            f"{PurePath(plain.__code__.co_filename).name}:{plain.__code__.co_firstlineno}: a lambda; a kernel"
+            f"{place_in(plain.__code__.co_filename, plain.__code__.co_firstlineno)}: a lambda; a kernel"
             " is defined with def."
         )
     try:
