@@ -14,117 +14,58 @@ import statistics
 import subprocess
 import sys
 import time
-from typing import Any
 
 import numpy as np
 
-TRANSPOSE = """
-from numba import cuda, float32
+from lanewise.kernels import padding, tracer
+from lanewise.trace import Trace, trace
 
-TILE = 32
-PITCH = 33
-ROWS = 8
-
-
-@cuda.jit
-def transpose_padded(dst, src):
-    tile = cuda.shared.array((TILE, PITCH), float32)
-    x = cuda.blockIdx.x * TILE + cuda.threadIdx.x
-    y = cuda.blockIdx.y * TILE + cuda.threadIdx.y
-    for j in range(0, TILE, ROWS):
-        if x < src.shape[1] and y + j < src.shape[0]:
-            tile[cuda.threadIdx.y + j, cuda.threadIdx.x] = src[y + j, x]
-    cuda.syncthreads()
-    x = cuda.blockIdx.y * TILE + cuda.threadIdx.x
-    y = cuda.blockIdx.x * TILE + cuda.threadIdx.y
-    for j in range(0, TILE, ROWS):
-        if x < dst.shape[1] and y + j < dst.shape[0]:
-            dst[y + j, x] = tile[cuda.threadIdx.x, cuda.threadIdx.y + j]
-"""
-
-MATMUL = """
-from numba import cuda, float32
-
-SIDE = 16
-
-
-def matmul(c, a, b):
-    a_tile = cuda.shared.array((SIDE, SIDE), float32)
-    b_tile = cuda.shared.array((SIDE, SIDE), float32)
-    tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
-    col, row = cuda.grid(2)
-    acc = float32(0)
-    for first in range(0, a.shape[1], SIDE):
-        a_tile[ty, tx] = a[row, first + tx]
-        b_tile[ty, tx] = b[first + ty, col]
-        cuda.syncthreads()
-        for k in range(SIDE):
-            acc += a_tile[ty, k] * b_tile[k, tx]
-        cuda.syncthreads()
-    c[row, col] = acc
-"""
-
-SIMULATED = (
-    TRANSPOSE
-    + """
+SIMULATED = """
 import time
 import numpy as np
-n = 64
-src, dst = np.zeros((n, n), np.float32), np.zeros((n, n), np.float32)
-transpose_padded[(1, 1), (32, 8)](dst, src)
+from lanewise.kernels import padding
+src, dst = np.zeros((64, 64), np.float32), np.zeros((64, 64), np.float32)
+padding.transpose_padded[(1, 1), padding.BLOCK](src, dst)
 started = time.perf_counter()
-transpose_padded[(n // 32, n // 32), (32, 8)](dst, src)
-print((time.perf_counter() - started) / (n // 32) ** 2)
+padding.transpose_padded[padding.grid_of(src), padding.BLOCK](src, dst)
+print((time.perf_counter() - started) / 4)
 """
-)
 
 
-def transposed(n: int) -> tuple[float, float, Any]:
+def transposed(n: int) -> tuple[float, float, Trace]:
     """Seconds, and seconds of processor time, for one trace of an n x n transpose, with counts and all
     hazards, and its trace."""
-    from lanewise.trace import functions_in, trace
-
-    kernel = functions_in(TRANSPOSE)["transpose_padded"]
     src = np.arange(n * n, dtype=np.float32).reshape(n, n)
-    dst = np.ones((n, n), np.float32)
-    blocks = -(-n // 32)
+    dst = np.full((n, n), np.nan, np.float32)
     started, cpu_started = time.perf_counter(), time.process_time()
-    t = trace(kernel, (blocks, blocks), (32, 8), dst, src)
+    t = trace(padding.transpose_padded, padding.grid_of(src), padding.BLOCK, src, dst)
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
-    assert (dst == src.T).all()
-    assert not t.hazards
+    np.testing.assert_array_equal(dst, padding.reference(src))
+    if t.hazards or t.shared.total.excess:
+        raise RuntimeError(f"The padded transpose is clean, yet the trace says:\n{t}")
     return seconds, cpu_seconds, t
 
 
 def matmul_seconds() -> float:
-    """Median seconds for a 64 x 64 x 64 matmul of 16 blocks."""
-    from lanewise.trace import functions_in, trace
-
-    kernel = functions_in(MATMUL)["matmul"]
+    """Median seconds for a 64 x 64 x 64 matrix product of 16 blocks."""
     a, b, c = (np.ones((64, 64), np.float32) for _ in range(3))
     samples = []
     for _ in range(7):
         started = time.perf_counter()
-        trace(kernel, (4, 4), (16, 16), c, a, b)
+        trace(tracer.matmul_tiled, tracer.grid_of(c), tracer.BLOCK, a, b, c)
         samples.append(time.perf_counter() - started)
     return statistics.median(samples)
 
 
 def simulator_seconds_per_block() -> float | None:
-    """Seconds per block of numba's simulator on the same kernel, or None without numba."""
-    path = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"lanewise_simulated_{os.getpid()}.py")
-    with open(path, "w") as file:
-        file.write(SIMULATED)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", path],
-            env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    finally:
-        os.unlink(path)
+    """Seconds per block of numba's simulator on the same kernel, or None where it cannot run."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SIMULATED],
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return float(done.stdout) if done.returncode == 0 else None
 
 

@@ -1,7 +1,6 @@
 """Swizzles: CuTe's formula, laws, tiles in every direction, and a second count by linear algebra."""
 
-from __future__ import annotations
-
+import inspect
 import re
 from collections.abc import Callable
 
@@ -99,7 +98,8 @@ def test_the_picture_is_the_formula() -> None:
         "y =   x9   x8   x7   x6   x5   x4   x3   x2   x1   x0\n"
         "                    ^x9  ^x8  ^x7"
     )
-    assert Swizzle(3, 4, 3).picture().split("\n", 1)[1].replace("\n", "\n        ") in (Swizzle.__doc__ or "")
+    bits = Swizzle(3, 4, 3).picture().split("\n", 1)[1]
+    assert bits.replace("\n", "\n    ") in (inspect.getdoc(Swizzle) or "")
     assert Swizzle(0, 0, 0).picture().splitlines()[0] == "Swizzle<0,0,0>: nothing moves"
 
 
