@@ -129,7 +129,10 @@ def _move_meeting(blocks: Blocks, ins: MachineInstruction, lanes: Array) -> bool
     dst, src = ins.operands[:2]
     blocks.registers.begin()
     if dst.kind == "register":
-        blocks.registers.write(dst.name, blocks.tokens(src.name).astype(np.uint32), taking)
+        tokens = blocks.tokens(src.name)
+        blocks.registers.write(dst.name, tokens.astype(np.uint32), taking)
+        if "CLEAR" in ins.modifiers:
+            tokens[taking] = 0
     elif src.kind == "register":
         tokens = blocks.tokens(dst.name)
         np.copyto(tokens, blocks.registers.register(src.name).astype(np.int64), where=taking)
