@@ -529,6 +529,7 @@ def test_the_example_is_of_the_lowest_block_and_warp_among_equals(index: str) ->
     worst = max(one.worst_sectors for one in alone)
     block = next(b for b, one in enumerate(alone) if one.worst_sectors == worst)
     assert (site.example_block, site.example_warp) == ((block, 0, 0), alone[block].example_warp)
+    assert site.example is not None
     assert lanewise.global_cost(site.example).sectors == worst
 
 

@@ -252,11 +252,11 @@ class Site:
             rows = np.broadcast_to(thread_part, (1, n_threads)).reshape(shape).astype(np.int64)
             active = np.broadcast_to(mask_row, (1, n_threads)).reshape(shape)
             progression = self._progressions[key] = _Progression(rows, active)
-        starts = np.broadcast_to(block_part[:, 0], n_blocks)
+        starts = block_part[:, 0]
         by_residue = np.bincount(starts % LINE_BYTES, minlength=LINE_BYTES)
-        progression.by_residue += by_residue
+        progression.by_residue += by_residue * (n_blocks // len(starts))  # one start may be of all blocks
         first = np.zeros(LINE_BYTES, np.int64)
-        first[starts[::-1] % LINE_BYTES] = np.arange(n_blocks)[::-1]  # the last to be written stays
+        first[starts[::-1] % LINE_BYTES] = np.arange(len(starts))[::-1]  # the last to be written stays
         better = (by_residue > 0) & (numbers[first] < progression.blocks)
         first = first[better]
         progression.blocks[better] = numbers[first]
