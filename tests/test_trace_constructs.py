@@ -11,7 +11,8 @@ import pytest
 from numba import cuda, float32, int32
 
 from lanewise import ptx
-from lanewise.trace import Trace, UnsupportedConstruct, trace
+from lanewise.errors import Error
+from lanewise.trace import Trace, UnsupportedConstruct, functions_in, trace
 from tests.differential import differences
 
 TABLE = np.array([3, 1, 4, 1, 5], np.int32)
@@ -278,3 +279,32 @@ def test_a_variable_that_a_lane_has_not_assigned() -> None:
         assert f"reads variable {name}" in hazard.message
         assert "which it has not assigned" in hazard.message
     assert not trace(read_where_it_was_assigned, 1, 32, np.zeros(32)).hazards
+
+
+TUPLE_INDEXED = """
+from numba import cuda
+
+CODES = (3, -1, 41)
+
+
+def kernel(doubles, singles, out, shift):
+    t = cuda.threadIdx.x
+    block = cuda.blockIdx.x
+    out[t] = doubles[0] if 0 <= CODES[block + shift] < 21 else singles[t]
+"""
+
+
+@pytest.mark.parametrize(("shift", "expected"), [(0, 7.0), (1, 5.0), (2, 5.0), (-1, 5.0), (-3, 7.0)])
+def test_a_tuple_indexed_by_a_value_all_lanes_share_is_no_constant(shift: int, expected: float) -> None:
+    """Both branches count as possible when the kernel is typed, and negative indices count from the end."""
+    out = np.zeros(32)
+    kernel = functions_in(TUPLE_INDEXED)["kernel"]
+    trace(kernel, 1, 32, np.full(1, 7.0), np.full(32, 5.0), out, shift)
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("shift", [3, -4])
+def test_an_index_past_a_tuple_is_refused(shift: int) -> None:
+    kernel = functions_in(TUPLE_INDEXED)["kernel"]
+    with pytest.raises(Error, match=f"index {shift} of a tuple of 3"):
+        trace(kernel, 1, 32, np.full(1, 7.0), np.full(32, 5.0), np.zeros(32), shift)

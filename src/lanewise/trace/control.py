@@ -191,6 +191,13 @@ class Execution(Asynchronous):
         dtype = self._types(node, "choice").get("") if isinstance(node, (ast.IfExp, ast.BoolOp)) else None
         return cast(joined, dtype) if dtype is not None else joined
 
+    def require_in_tuple(self, node: ast.AST, index: Any, n: int) -> None:
+        outside = np.logical_or(np.asarray(index) < -n, np.asarray(index) >= n)
+        if np.any(np.logical_and(outside, self.active.array)):
+            worst = np.broadcast_to(index, np.broadcast_shapes(np.shape(index), self.shape))
+            met = int(worst[np.broadcast_to(outside & self.active.array, worst.shape)][0])
+            self.refuse(node, f"index {met} of a tuple of {n}", "Stay inside the tuple.")
+
     # -- loops -------------------------------------------------------------------------------------
 
     def _run_While(self, node: ast.While) -> None:

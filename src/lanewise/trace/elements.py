@@ -16,6 +16,7 @@ from lanewise.trace.lanes import (
     cast,
     compare,
     dtype_of,
+    is_constant,
     is_number,
     typed,
     whole,
@@ -174,17 +175,23 @@ class Elements(Expressions):
             if not all(bound is None or isinstance(bound, int) for bound in bounds):
                 self.refuse(node, "a tuple slice that varies", "Use constant bounds.")
             return owner[slice(*bounds)]
-        index = self.number(node.slice)
-        if isinstance(index, (int, np.integer)):
-            if not -len(owner) <= int(index) < len(owner):
-                self.refuse(node, f"index {int(index)} of a tuple of {len(owner)}", "Stay inside the tuple.")
+        index, n = self.number(node.slice), len(owner)
+        if is_constant(index) or (isinstance(index, np.integer) and not all(map(is_number, owner))):
+            if not -n <= int(index) < n:
+                self.refuse(node, f"index {int(index)} of a tuple of {n}", "Stay inside the tuple.")
             return owner[int(index)]
-        value: Any = owner[0]
-        for position in range(1, len(owner)):
-            here = Mask.of(np.broadcast_to(compare("Eq", index, position), self.shape), self.shape)
+        # What the index picks is known at run time only, even where all lanes pick the same constant.
+        self.require_in_tuple(node, index, n)
+        value = typed(owner[0])
+        for position in range(1, n):
+            found = np.logical_or(compare("Eq", index, position), compare("Eq", index, position - n))
+            here = Mask.of(np.broadcast_to(found, self.shape), self.shape)
             if here is not None:
                 value = self._join(node, here, owner[position], value)
         return value
+
+    def require_in_tuple(self, node: ast.AST, index: Any, n: int) -> None:
+        """Refuse an index past a tuple's end, where indices have values."""
 
     def subscript(self, node: ast.AST, array: ArrayRef, index_node: ast.expr) -> Place | ArrayRef:
         """An element per lane, or a view if fewer indices than dimensions or slices are given."""
