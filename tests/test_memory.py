@@ -90,9 +90,23 @@ def test_async_copies_are_exact_for_contiguous_sources_and_refused_for_others(na
         active = np.array([[bool(launch.active_mask >> lane & 1) for lane in range(32)]])
         requests, sectors = global_sectors(name, source, active)
         assert (requests[0], sectors[0]) == (launch.counters["requests"], launch.counters["sectors"])
-        if not is_contiguous(source, width, active)[0]:
-            with pytest.raises(NotModelled, match="scattered source"):
-                shared_wavefronts(name, np.array([launch.byte_offsets]), active, source_addresses=source)
+        destinations = np.array([launch.byte_offsets])
+        try:
+            counted, _ = shared_wavefronts(name, destinations, active, source_addresses=source)
+        except NotModelled as error:
+            reason = "does not start on a" if is_contiguous(source, width, active)[0] else "scattered source"
+            assert reason in str(error)  # noqa: PT017
+        else:
+            assert counted[0] == launch.counters["wavefronts"]
+
+
+def test_a_16_byte_copy_from_the_middle_of_a_line_is_refused() -> None:
+    destinations = 16 * LANES[None, :]
+    assert shared_wavefronts("cp.async.ca.16", destinations, source_addresses=128 + destinations)[0][0] == 4
+    with pytest.raises(NotModelled, match="the source of row 0 does not start on a 128-byte line"):
+        shared_wavefronts("cp.async.ca.16", destinations, source_addresses=16 + destinations)
+    half_lines = 4 * LANES[None, :]
+    assert shared_wavefronts("cp.async.ca.4", half_lines, source_addresses=64 + half_lines)[0][0] == 1
 
 
 def test_golden_tables_are_all_there() -> None:

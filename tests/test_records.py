@@ -86,6 +86,8 @@ def test_what_the_model_does_not_claim_is_never_exact() -> None:
     for name in ("red.shared.add.u32", "atom.shared.add.u32", "atom.shared.exch.b32"):
         assert found[name] == Agreement(name, 69, 69, 0)
     assert found["cp.async.ca.4"] == Agreement("cp.async.ca.4", 290, 145, 145)
+    copies = found["cp.async.ca.16"]
+    assert copies == Agreement("cp.async.ca.16", 400, 226, 174)
 
 
 def test_agreement_says_what_it_cannot_replay() -> None:

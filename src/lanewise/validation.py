@@ -8,7 +8,7 @@ import numpy as np
 from lanewise.errors import UnknownRecord
 from lanewise.instructions import Instruction, instruction
 from lanewise.machine import WARP_LANES
-from lanewise.memory import global_sectors, is_contiguous, shared_wavefronts
+from lanewise.memory import global_sectors, has_modelled_source, shared_wavefronts
 from lanewise.records import CounterTable, Launch
 
 _SHARED = ("wavefronts", "conflicts")
@@ -52,8 +52,7 @@ def _replay(spec: Instruction, launches: Sequence[Launch]) -> Agreement:
     counters = _counters(spec, launches)
     modelled = np.full(len(launches), not spec.not_modelled)
     if spec.op == "async_copy" and counters & set(_SHARED):
-        # The shared side of a copy is known for a contiguous source only.
-        modelled &= is_contiguous(_sources(spec, launches), spec.bytes_per_lane, _active(launches))
+        modelled &= has_modelled_source(spec.name, _sources(spec, launches), _active(launches))
     claimed = [launch for launch, known in zip(launches, modelled, strict=True) if known]
     exact = np.ones(len(claimed), bool)
     counts = _counts(spec, claimed, counters) if claimed else {}

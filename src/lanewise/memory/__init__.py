@@ -9,7 +9,7 @@ Two ways to ask, which agree on every access (a test holds them together):
 The rules were measured on an NVIDIA H200; `lanewise/recorded` holds the tables and a test replays every row.
 """
 
-from lanewise.memory.bulk import global_sectors, is_contiguous, shared_wavefronts
+from lanewise.memory.bulk import global_sectors, has_modelled_source, is_contiguous, shared_wavefronts
 from lanewise.memory.cost import GlobalCost, Phase, SharedCost, Wavefront, global_cost, shared_cost
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Wavefront",
     "global_cost",
     "global_sectors",
+    "has_modelled_source",
     "is_contiguous",
     "shared_cost",
     "shared_wavefronts",
