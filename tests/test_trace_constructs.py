@@ -308,3 +308,35 @@ def test_an_index_past_a_tuple_is_refused(shift: int) -> None:
     kernel = functions_in(TUPLE_INDEXED)["kernel"]
     with pytest.raises(Error, match=f"index {shift} of a tuple of 3"):
         trace(kernel, 1, 32, np.full(1, 7.0), np.full(32, 5.0), np.zeros(32), shift)
+
+
+ARRAYS_INDEXED = """
+from numba import cuda
+
+
+def by_number(arrays, out):
+    out[cuda.threadIdx.x] = arrays[0][cuda.threadIdx.x] + arrays[-1][cuda.threadIdx.x]
+
+
+def by_turns(arrays, out):
+    for k in range(2):
+        out[cuda.threadIdx.x] += arrays[k][cuda.threadIdx.x]
+
+
+def by_lane(arrays, out):
+    out[cuda.threadIdx.x] = arrays[cuda.threadIdx.x % 2][cuda.threadIdx.x]
+"""
+
+
+def test_a_tuple_of_arrays_is_indexed_by_numbers() -> None:
+    out = np.zeros(32)
+    arrays = (np.full(32, 1.0), np.full(32, 2.0))
+    trace(functions_in(ARRAYS_INDEXED)["by_number"], 1, 32, arrays, out)
+    np.testing.assert_array_equal(out, 3.0)
+
+
+@pytest.mark.parametrize("name", ["by_turns", "by_lane"])
+def test_a_tuple_of_arrays_with_an_index_of_run_time_is_refused(name: str) -> None:
+    arguments = ((np.full(32, 1.0), np.full(32, 2.0)), np.zeros(32))
+    with pytest.raises(UnsupportedConstruct, match=r"a tuple of arrays with an index of run time.*Write the"):
+        trace(functions_in(ARRAYS_INDEXED)[name], 1, 32, *arguments)

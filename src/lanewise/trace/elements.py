@@ -176,13 +176,19 @@ class Elements(Expressions):
                 self.refuse(node, "a tuple slice that varies", "Use constant bounds.")
             return owner[slice(*bounds)]
         index, n = self.number(node.slice), len(owner)
-        if is_constant(index) or (isinstance(index, np.integer) and not all(map(is_number, owner))):
+        if is_constant(index):
             if not -n <= int(index) < n:
                 self.refuse(node, f"index {int(index)} of a tuple of {n}", "Stay inside the tuple.")
             return owner[int(index)]
         # What the index picks is known at run time only, even where all lanes pick the same constant.
         self.require_in_tuple(node, index, n)
-        value = typed(owner[0])
+        if not all(map(_holds_numbers, owner)):
+            self.refuse(
+                node,
+                "a tuple of arrays with an index of run time",
+                "Write the index as a number, or pass one array with a dimension more.",
+            )
+        value = _of_run_time(owner[0])
         for position in range(1, n):
             found = np.logical_or(compare("Eq", index, position), compare("Eq", index, position - n))
             here = Mask.of(np.broadcast_to(found, self.shape), self.shape)
@@ -370,6 +376,16 @@ class Elements(Expressions):
             )
             covered = union(covered, mask)
         return value
+
+
+def _holds_numbers(value: Any) -> bool:
+    """Say whether a value is a number, or a tuple of such values."""
+    return all(map(_holds_numbers, value)) if isinstance(value, tuple) else is_number(value)
+
+
+def _of_run_time(value: Any) -> Any:
+    """A value as it is once a kernel runs: no number in it counts as known when the kernel is compiled."""
+    return tuple(map(_of_run_time, value)) if isinstance(value, tuple) else typed(value)
 
 
 def _is_text(node: ast.expr) -> TypeGuard[ast.Constant]:
