@@ -135,3 +135,17 @@ def test_the_tests_hold_at_least_what_the_page_says() -> None:
     for row in held.rows("hazards"):
         assert len(FAULTS[row["kind"]]) >= row["faults"]
         assert len(CLEAN[row["kind"]]) >= row["clean"]
+
+
+@pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable() or "the compiler is there")
+@pytest.mark.parametrize("rung", ["transpose_naive", "transpose_tiled"])
+def test_excess_is_the_same_as_written_and_as_compiled(rung: str) -> None:
+    """These kernels keep their accesses, so every excess must be found in the machine code too."""
+    written, compiled = (
+        sorted(
+            (site.op, site.space, site.sectors, site.excess) for site in launch(rung, (64, 64), view).sites
+        )
+        for view in ("source", "sm_90")
+    )
+    assert compiled == written
+    assert max(excess for *_, excess in written) > 0

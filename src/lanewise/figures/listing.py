@@ -15,7 +15,6 @@ from matplotlib.colors import to_hex, to_rgb
 from lanewise.figures import style
 from lanewise.figures.drawing import HEADING_PT, Drawing, InvalidDrawing, Sheet
 from lanewise.figures.style import DANGER, LOST, MUTED, PAPER, WIDE
-from lanewise.machine import SECTOR_BYTES
 from lanewise.text import count
 
 CELL_PT = 6.0
@@ -127,12 +126,7 @@ def _traffic(site: Any) -> int:
 
 def _fewest(site: Any) -> int:
     """Wavefronts or sectors that as many requests and bytes need at least."""
-    if site.space == "shared":
-        return int(site.ideal)
-    if hasattr(site, "fewest_sectors"):
-        return int(site.fewest_sectors)
-    # A site of machine code knows the bytes of all its requests together.
-    return max(int(site.requests), -(-int(site.bytes_requested) // SECTOR_BYTES))
+    return int(site.ideal if site.space == "shared" else site.fewest_sectors)
 
 
 def _note(site: Any, total: int) -> Note:

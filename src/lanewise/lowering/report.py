@@ -24,7 +24,8 @@ class CompiledSite:
     The names are those of a traced source site. `machine` is the instruction as disassembled, `instruction`
     its name in `lanewise.instructions` (or the opcode, where the model has no rule and `modelled` is False).
     `requests` counts warp instructions with an active lane, as hardware counters do: a predicated-off
-    execution costs nothing. `sectors` belong to global memory, `wavefronts` and `ideal` to shared memory.
+    execution costs nothing. `sectors` and `fewest_sectors` belong to global memory, `wavefronts` and `ideal`
+    to shared memory.
     """
 
     filename: str
@@ -39,6 +40,7 @@ class CompiledSite:
     wavefronts: int
     ideal: int
     sectors: int
+    fewest_sectors: int
     bytes_requested: int
     example: WarpAccess | None
     example_block: tuple[int, int, int] | None
@@ -54,8 +56,9 @@ class CompiledSite:
 
     @property
     def excess(self) -> int:
-        """Wavefronts above the ideal: what Nsight Compute calls bank conflicts."""
-        return self.wavefronts - self.ideal
+        """Wavefronts above the ideal, which Nsight Compute calls bank conflicts (shared), or sectors beyond
+        those that the bytes of each request could fill (global)."""
+        return self.wavefronts - self.ideal if self.space == "shared" else self.sectors - self.fewest_sectors
 
     @property
     def bytes_moved(self) -> int:

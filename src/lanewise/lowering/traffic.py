@@ -11,7 +11,7 @@ from lanewise.errors import Error, NotModelled
 from lanewise.instructions import INSTRUCTIONS
 from lanewise.lowering.registers import Array
 from lanewise.lowering.sass import MachineInstruction
-from lanewise.machine import WARP_LANES
+from lanewise.machine import SECTOR_BYTES, WARP_LANES
 from lanewise.memory import global_sectors, shared_wavefronts
 
 # global_atomics.csv against machine_code.json: only the first counts lanes that share a word one by one.
@@ -33,10 +33,10 @@ class Stopped(NotModelled):
 class Traffic:
     """What one memory instruction did over a run.
 
-    `requests` counts warp instructions with at least one active lane; `wavefronts`, `ideal` and `sectors` are
-    0 where they do not apply, and `uncounted` says why they are missing although they should apply.
-    `contested` tells that an execution or an address came about by the order of atomics, as in a loop that
-    retries one.
+    `requests` counts warp instructions with at least one active lane; `fewest_sectors` could hold the bytes
+    of each request, summed. `wavefronts`, `ideal` and the sectors are 0 where they do not apply, and
+    `uncounted` says why they are missing although they should apply. `contested` tells that an execution or
+    an address came about by the order of atomics, as in a loop that retries one.
     """
 
     instruction: MachineInstruction
@@ -45,6 +45,7 @@ class Traffic:
     wavefronts: int = 0
     ideal: int = 0
     sectors: int = 0
+    fewest_sectors: int = 0
     bytes_requested: int = 0
     uncounted: str = ""
     contested: bool = False
@@ -61,7 +62,7 @@ class Traffic:
         if unknown:
             self.uncounted = "its address depends on a value that is not computed"
             return
-        self.bytes_requested += _distinct(addresses, active) * self.instruction.bytes_per_lane
+        self.bytes_requested += int(self._row_bytes(addresses, active).sum())
         name = self.model_name
         if name not in INSTRUCTIONS:
             unsettled = self.space == "global" and self.instruction.kind in ("reduction", "atomic")
@@ -70,6 +71,10 @@ class Traffic:
             self.uncounted = INSTRUCTIONS[name].not_modelled
         elif len(active):
             self._charge(name, addresses, active, warps)
+
+    def _row_bytes(self, addresses: Array, active: Array) -> Array:
+        """Distinct bytes that each warp instruction asks for: `(n_warps,)`."""
+        return _distinct(addresses, active) * self.instruction.bytes_per_lane
 
     @property
     def not_modelled(self) -> str:
@@ -97,6 +102,8 @@ class Traffic:
             else:
                 _, costs = global_sectors(name, addresses, active)
                 self.sectors += int(costs.sum())
+                fewest = -(-self._row_bytes(addresses, active) // SECTOR_BYTES)
+                self.fewest_sectors += int(np.minimum(fewest, costs).sum())
         except Error as error:
             raise Stopped(f"Line {self.instruction.line}: {self.instruction.text}: {error}") from error
         row = int(costs.argmax())
@@ -106,9 +113,10 @@ class Traffic:
             self.example = WarpAccess(name, tuple(np.where(active[row], addresses[row], 0).tolist()), mask)
 
 
-def _distinct(addresses: Array, active: Array) -> int:
-    """Distinct addresses that the active lanes of each row name, summed over rows."""
+def _distinct(addresses: Array, active: Array) -> Array:
+    """Distinct addresses that the active lanes of each row name: `(n_rows,)`."""
     ordered = np.sort(np.where(active, addresses, np.iinfo(np.int64).max), axis=1)
     fresh = ordered != np.iinfo(np.int64).max
     fresh[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-    return int(fresh.sum())
+    counts: Array = fresh.sum(axis=1)
+    return counts

@@ -88,9 +88,8 @@ def _cells(site: Site) -> tuple[str, ...]:
         worst = f"{site.degree}-way" if site.degree > 1 else "-"
         return (*counted, f"{site.wavefronts:,}", f"{site.ideal:,}", f"{site.excess:,}", worst, "-", "-")
     used = f"{100 * site.bytes_requested / site.bytes_moved:.3g}%" if site.bytes_moved else "-"
-    # Compiled sites may know no fewest sectors, and then no excess of global memory.
-    excess = f"{site.excess:,}" if hasattr(site, "fewest_sectors") else "-"
-    return (*counted, "-", "-", excess, count(site.worst_sectors, "sector"), f"{site.sectors:,}", used)
+    worst = count(site.worst_sectors, "sector")
+    return (*counted, "-", "-", f"{site.excess:,}", worst, f"{site.sectors:,}", used)
 
 
 def _html_line(line: int, sites: list[Site]) -> str:
