@@ -1,0 +1,22 @@
+"""The experiments behind the course's numbers: one module per topic, named like its kernels.
+
+Each topic's module has a function `experiments()` that gives its experiments; `all_experiments` collects
+them.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from lanewise.experiments.plan import Case, Ceiling, Experiment, Problem
+
+__all__ = ["Case", "Ceiling", "Experiment", "Problem", "all_experiments", "topics"]
+
+
+def topics() -> tuple[str, ...]:
+    """The slugs of all topics, sorted."""
+    return tuple(sorted(module.name for module in iter_modules(__path__) if module.name != "plan"))
+
+
+def all_experiments() -> dict[str, tuple[Experiment, ...]]:
+    """The experiments of each topic. Needs numba, for the kernels."""
+    return {topic: import_module(f"{__name__}.{topic}").experiments() for topic in topics()}
