@@ -1,0 +1,1 @@
+"""Tests of the course's kernels, one file a topic."""
