@@ -47,6 +47,11 @@ class Case:
     needs; 0 where the rate means nothing. `arithmetic` maps a total of the trace (`"shared.load.wavefronts"`,
     `"global_.store.sectors"`) to the number that pencil and paper give for it, which trace and hardware
     counters are compared with.
+
+    `hazards` are the kinds of hazard that the case shows on purpose (`("shared_race",)`). `reads` names an
+    output that holds the measurement: its values are in `unit` (cycles per access, say), and their median and
+    quartiles over all elements and launches are recorded in place of a time. `profiled` asks for
+    counters of a timed case at its full size: bytes of DRAM, hit rates, stalls.
     """
 
     label: str
@@ -59,6 +64,10 @@ class Case:
     useful_bytes: int = 0
     flops: int = 0
     arithmetic: Mapping[str, int] = field(default_factory=dict)
+    hazards: tuple[str, ...] = ()
+    reads: str = ""
+    unit: str = "us"
+    profiled: bool = False
 
     @property
     def name(self) -> str:
