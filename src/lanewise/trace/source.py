@@ -397,7 +397,7 @@ def _object_entity(value: Any) -> Any:
     plain = _plain_function(value)
     if plain is not None:
         module = str(plain.__module__)
-        if module == "lanewise.ptx":
+        if module == "lanewise.ptx" or module.startswith("lanewise.ptx."):
             return Symbol(f"ptx.{plain.__name__}")
         if module.startswith(("numba.cuda", "numba_cuda.numba.cuda")):
             return Symbol(f"cuda.{plain.__name__}")

@@ -1,0 +1,374 @@
+"""What numba-cuda makes of the declared intrinsics. Everything that is specific to that compiler is here.
+
+`register()` gives every declared function a type rule and code: vector accesses become LLVM loads and stores
+that are aligned to their width, everything else inline PTX. Works with numba-cuda 0.22 to 0.30.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.cuda import cgutils, types
+from numba.cuda.core.targetconfig import ConfigStack
+from numba.cuda.cudaimpl import lower
+from numba.cuda.typing.templates import AbstractTemplate, infer, infer_global
+
+from lanewise.ptx.declare import (
+    DECLARED,
+    Address,
+    Assembly,
+    Constant,
+    Element,
+    Intrinsic,
+    Loose,
+    Registers,
+    SharedAddress,
+    VectorLoad,
+    VectorStore,
+    WrongOperand,
+)
+
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+_KINDS = {"u32": (types.uint32, "r"), "f32": (types.float32, "f")}
+_SHARED, _GLOBAL = 3, 1  # address spaces of NVPTX
+
+
+def register() -> None:
+    """Teach numba-cuda every declared intrinsic."""
+    for declared in DECLARED.values():
+        literal = any(
+            isinstance(operand, Constant)
+            for _, lowering in declared.lowerings
+            if isinstance(lowering, Assembly)
+            for operand in lowering.operands
+        )
+        template = type(
+            f"_Template_{declared.name}",
+            (_Template,),
+            {"key": declared.function, "declared": declared, "prefer_literal": literal, "_lowered": {}},
+        )
+        infer(template)
+        infer_global(declared.function, types.Function(template))
+
+
+def _capability() -> tuple[int, int]:
+    """The compute capability that numba-cuda is compiling for."""
+    found = ConfigStack.top_or_none().compute_capability
+    return (int(found[0]), int(found[1]))
+
+
+class _Template(AbstractTemplate):  # type: ignore[misc]
+    """The type rule of one intrinsic, and the way to its code. One code serves every compute capability."""
+
+    declared: Intrinsic
+    _lowered: dict[Any, Callable[..., Any]]
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        self.declared.require(_capability())
+        reader = _Reader(self.declared, args)
+        if kws:
+            reader.refuse(f"takes no arguments by name, got {', '.join(kws)}")
+        signature = reader.result()(*args)
+        if signature.args not in self._lowered:
+            self._lowered[signature.args] = code = _code_of(self.declared)
+            lower(code, *signature.args)(code)
+        return signature
+
+    def get_impl_key(self, signature: Any) -> Any:
+        return self._lowered[signature.args]
+
+
+def _code_of(declared: Intrinsic) -> Callable[..., Any]:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        lowering = declared.lowering_for(_capability())
+        return _GENERATORS[type(lowering)](lowering, context, builder, signature, values)
+
+    return generate
+
+
+class _Reader:
+    """Reads the argument types of one call against the declaration."""
+
+    def __init__(self, declared: Intrinsic, args: tuple[Any, ...]) -> None:
+        self.declared, self.args, self.place = declared, args, 0
+        self.array: Any = None
+
+    def result(self) -> Any:
+        """Check the arguments and give the type of the result."""
+        lowering = self.declared.lowerings[0][1]
+        if isinstance(lowering, VectorLoad | VectorStore | SharedAddress):
+            return self._vector(lowering)
+        for operand in lowering.operands:
+            self._operand(operand)
+        if self.place != len(self.args):
+            self.refuse(f"got {len(self.args)} arguments, takes {self.place}")
+        if lowering.results is None:
+            return types.void
+        if isinstance(lowering.results, Element):
+            return self.array.dtype
+        kind = _KINDS[lowering.results.kind][0]
+        return kind if lowering.results.n == 1 else types.UniTuple(kind, lowering.results.n)
+
+    def refuse(self, what: str) -> None:
+        raise WrongOperand(f"lanewise.ptx.{self.declared.name}: {what}.")
+
+    def next(self, name: str) -> Any:
+        if self.place >= len(self.args):
+            self.refuse(f"{name} is missing: got {len(self.args)} arguments")
+        self.place += 1
+        return self.args[self.place - 1]
+
+    def address(self, name: str, itemsizes: tuple[int, ...]) -> None:
+        self.array, index = self.next(name), self.next("the index")
+        if not isinstance(self.array, types.Array):
+            self.refuse(f"{name} must be an array, got {self.array}")
+        indices = tuple(index) if isinstance(index, types.BaseTuple) else (index,)
+        if not all(isinstance(one, types.Integer) for one in indices):
+            self.refuse(f"the index into {name} must be an integer or a tuple of integers, got {index}")
+        if len(indices) != self.array.ndim:
+            self.refuse(f"{name} has {self.array.ndim} dimension(s), the index {len(indices)}")
+        size = self.array.dtype.bitwidth // 8
+        if size not in itemsizes:
+            allowed = " or ".join(map(str, itemsizes))
+            self.refuse(
+                f"{name} must have elements of {allowed} bytes, got {self.array.dtype} ({size} bytes)"
+            )
+
+    def number(self, name: str, kind: str, given: Any) -> None:
+        wanted = types.Integer if kind == "u32" else types.Number
+        if not isinstance(given, wanted) or isinstance(given, types.Complex):
+            self.refuse(f"{name} must be {_KINDS[kind][0]}, got {given}")
+
+    def _operand(self, operand: Any) -> None:
+        match operand:
+            case Address(name, _, itemsizes):
+                self.address(name, itemsizes)
+            case Registers(name, kind, n):
+                given = self.next(name)
+                parts = tuple(given) if isinstance(given, types.BaseTuple) else (given,)
+                if len(parts) != n:
+                    self.refuse(f"{name} must be {n} x {_KINDS[kind][0]}, got {given}")
+                for part in parts:
+                    self.number(name, kind, part)
+            case Loose(name, kind, n):
+                for _ in range(n):
+                    self.number(name, kind, self.next(name))
+            case Element(name):
+                given = self.next(name)
+                if not isinstance(given, types.Number | types.Boolean):
+                    self.refuse(f"{name} must be {self.array.dtype}, got {given}")
+            case Constant(name):
+                given = self.next(name)
+                if not isinstance(given, types.IntegerLiteral) or given.literal_value < 0:
+                    self.refuse(f"{name} must be a literal number from 0, got {given}")
+
+    def _vector(self, lowering: VectorLoad | VectorStore | SharedAddress) -> Any:
+        self.address("array", (1, 2, 4, 8, 16))
+        if isinstance(lowering, SharedAddress):
+            return types.uint32
+        n, dtype = lowering.n, self.array.dtype
+        if n > 1 and n * dtype.bitwidth not in (64, 128):
+            self.refuse(f"{n} x {dtype} are {n * dtype.bitwidth // 8} bytes; it takes 8 or 16")
+        if isinstance(lowering, VectorLoad):
+            return dtype if n == 1 else types.UniTuple(dtype, n)
+        values = self.args[2:]
+        if len(values) == 1 and isinstance(values[0], types.BaseTuple):
+            values = tuple(values[0])
+        if len(values) != n:
+            self.refuse(f"got {len(values)} values for a store of {n}")
+        return types.void
+
+
+# -- addresses -------------------------------------------------------------------------------------
+
+
+def _indices(context: Any, builder: Any, index: Any, kind: Any, width: Any) -> list[Any]:
+    """The parts of an index, cast to `width`."""
+    pairs = (
+        zip(cgutils.unpack_tuple(builder, index), kind, strict=True)
+        if isinstance(kind, types.BaseTuple)
+        else [(index, kind)]
+    )
+    return [context.cast(builder, part, part_kind, width) for part, part_kind in pairs]
+
+
+def _element_pointer(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    """A pointer to the element that an array and an index name."""
+    array = context.make_array(kinds[0])(context, builder, values[0])
+    indices = _indices(context, builder, values[1], kinds[1], types.intp)
+    return cgutils.get_item_pointer(context, builder, kinds[0], array, indices)
+
+
+def _global_address(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    pointer = _element_pointer(context, builder, kinds, values)
+    there = builder.addrspacecast(pointer, pointer.type.pointee.as_pointer(_GLOBAL))
+    return builder.ptrtoint(there, _I64)
+
+
+def _shared_address(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    """The address in the shared window, in 32-bit arithmetic from the first."""
+    array = context.make_array(kinds[0])(context, builder, values[0])
+    start = builder.addrspacecast(array.data, array.data.type.pointee.as_pointer(_SHARED))
+    address = builder.ptrtoint(start, _I32)
+    strides = cgutils.unpack_tuple(builder, array.strides, kinds[0].ndim)
+    for index, stride in zip(
+        _indices(context, builder, values[1], kinds[1], types.int32), strides, strict=True
+    ):
+        address = builder.add(address, builder.mul(index, builder.trunc(stride, _I32)))
+    return address
+
+
+# -- code ------------------------------------------------------------------------------------------
+
+
+def _vector_of(dtype: Any, n: int) -> Any:
+    """Small elements go as whole words: 8 two-byte elements are then one access, not two."""
+    bits = n * dtype.bitwidth
+    if dtype.bitwidth < 32 and bits >= 64:
+        return ir.VectorType(_I32, bits // 32)
+    return ir.VectorType(ir.IntType(dtype.bitwidth), n)
+
+
+def _load(lowering: VectorLoad, context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    array, n = signature.args[0], lowering.n
+    element = context.get_data_type(array.dtype)
+    pointer = _element_pointer(context, builder, signature.args, values)
+    wide = _vector_of(array.dtype, n) if n > 1 else element
+    pointer = builder.bitcast(pointer, wide.as_pointer())
+    if lowering.constant:
+        pointer = builder.addrspacecast(pointer, wide.as_pointer(_GLOBAL))
+    loaded = builder.load(pointer)
+    loaded.align = n * array.dtype.bitwidth // 8
+    if lowering.constant:
+        loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+    model = context.data_model_manager[array.dtype]
+    if n == 1:
+        return model.from_data(builder, loaded)
+    vector = builder.bitcast(loaded, ir.VectorType(element, n))
+    parts = [model.from_data(builder, builder.extract_element(vector, _I32(i))) for i in range(n)]
+    return context.make_tuple(builder, signature.return_type, parts)
+
+
+def _store(lowering: VectorStore, context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    array, n = signature.args[0], lowering.n
+    given = list(zip(values[2:], signature.args[2:], strict=True))
+    if len(given) == 1 and isinstance(given[0][1], types.BaseTuple):
+        given = list(zip(cgutils.unpack_tuple(builder, given[0][0]), given[0][1], strict=True))
+    model = context.data_model_manager[array.dtype]
+    vector = ir.Constant(ir.VectorType(context.get_data_type(array.dtype), n), ir.Undefined)
+    for i, (value, kind) in enumerate(given):
+        data = model.as_data(builder, context.cast(builder, value, kind, array.dtype))
+        vector = builder.insert_element(vector, data, _I32(i))
+    wide = _vector_of(array.dtype, n)
+    pointer = _element_pointer(context, builder, signature.args, values)
+    stored = builder.store(builder.bitcast(vector, wide), builder.bitcast(pointer, wide.as_pointer()))
+    stored.align = n * array.dtype.bitwidth // 8
+    return context.get_dummy_value()
+
+
+def _address(lowering: SharedAddress, context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return _shared_address(context, builder, signature.args, values)
+
+
+def _constraint(dtype: Any) -> tuple[str, str]:
+    """The register class and the PTX type of a 32- or 64-bit number."""
+    wide = dtype.bitwidth == 64
+    if isinstance(dtype, types.Float):
+        return ("d" if wide else "f"), f"b{dtype.bitwidth}"
+    return ("l" if wide else "r"), f"b{dtype.bitwidth}"
+
+
+def _assemble(lowering: Assembly, context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    inputs: list[tuple[str, str, Any]] = []  # operand, register class, value
+    names: dict[str, str] = {}
+    place, dtype = 0, None
+
+    def take(kind_name: str, name: str, value: Any, kind: Any) -> None:
+        target, register_class = _KINDS[kind_name]
+        inputs.append((name, register_class, context.cast(builder, value, kind, target)))
+
+    for operand in lowering.operands:
+        kind, value = signature.args[place], values[place]
+        match operand:
+            case Address(name, space, _):
+                dtype, both = kind.dtype, slice(place, place + 2)
+                find = _shared_address if space == "shared" else _global_address
+                address = find(context, builder, signature.args[both], values[both])
+                inputs.append((name, "r" if space == "shared" else "l", address))
+                place += 2
+            case Registers(name, wanted, _):
+                if isinstance(kind, types.BaseTuple):
+                    for part, part_kind in zip(cgutils.unpack_tuple(builder, value), kind, strict=True):
+                        take(wanted, name, part, part_kind)
+                else:
+                    take(wanted, name, value, kind)
+                place += 1
+            case Loose(name, wanted, n):
+                for i in range(n):
+                    take(wanted, name, values[place + i], signature.args[place + i])
+                place += n
+            case Element(name):
+                register_class, names[f"{name}.type"] = _constraint(dtype)
+                inputs.append((name, register_class, context.cast(builder, value, kind, dtype)))
+                place += 1
+            case Constant(name):
+                names[name] = str(kind.literal_value)
+                place += 1
+
+    outputs = _outputs(lowering, context, dtype, names)
+    registers = [(name, i) for i, name in enumerate([*outputs[0], *(name for name, _, _ in inputs)])]
+    for name in dict.fromkeys(name for name, _ in registers):
+        mine = [f"${i}" for other, i in registers if other == name]
+        names |= {name: ", ".join(mine), **{f"{name}.{i}": one for i, one in enumerate(mine)}}
+    text = re.sub(r"<([\w.]+)>", lambda match: names[match[1]], lowering.text)
+    constraints = [*(f"={one}" for one in outputs[1]), *(one for _, one, _ in inputs)]
+    if lowering.effects:
+        constraints.append("~{memory}")
+    call = _call(builder, lowering, text, ",".join(constraints), outputs[2], [one for _, _, one in inputs])
+    if len(outputs[2]) <= 1:
+        return call if outputs[2] else context.get_dummy_value()
+    parts = [builder.extract_value(call, i) for i in range(len(outputs[2]))]
+    return context.make_tuple(builder, signature.return_type, parts)
+
+
+def _outputs(
+    lowering: Assembly, context: Any, dtype: Any, names: dict[str, str]
+) -> tuple[list[str], list[str], list[Any]]:
+    """Per output register: the operand's name, the register class, the LLVM type."""
+    result = lowering.results
+    if result is None:
+        return [], [], []
+    if isinstance(result, Element):
+        register_class, names[f"{result.name}.type"] = _constraint(dtype)
+        return [result.name], [register_class], [context.get_value_type(dtype)]
+    kind, register_class = _KINDS[result.kind]
+    n = result.n
+    return [result.name] * n, [register_class] * n, [context.get_value_type(kind)] * n
+
+
+def _call(
+    builder: Any, lowering: Assembly, text: str, constraints: str, outputs: list[Any], inputs: list[Any]
+) -> Any:
+    given = (
+        ir.VoidType() if not outputs else outputs[0] if len(outputs) == 1 else ir.LiteralStructType(outputs)
+    )
+    function = ir.FunctionType(given, [value.type for value in inputs])
+    assembly = ir.InlineAsm(function, text, constraints, side_effect=lowering.effects)
+    call = builder.call(assembly, inputs)
+    call.attributes.add("nounwind")
+    if not lowering.effects:
+        call.attributes.add("readnone")
+    if lowering.together:
+        call.attributes.add("convergent")
+    return call
+
+
+_GENERATORS: dict[type, Callable[..., Any]] = {
+    VectorLoad: _load,
+    VectorStore: _store,
+    SharedAddress: _address,
+    Assembly: _assemble,
+}
