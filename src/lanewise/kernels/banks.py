@@ -1,11 +1,14 @@
 """Shared-memory banks: one warp fills an array and reads it back in one pattern.
 
 Menu, each with what lane `l` reads: `read_own` (word l), `read_stride` (word stride * l), `read_first` (word
-0), `read_pair` (word l & 1), `read_column` and `read_diagonal` (of a 32 x 32 tile), `store_first` (all lanes
-store to word 0), `store_stride` (lane l stores to word stride * l).
+0), `read_pair` (word l & 1), `read_pair_in_bank` (word 0, the last lane word 32), `read_shifted` (word base +
+stride * l), `read_partly` (word stride * l, the first lanes alone), `read_column` and `read_diagonal` (of a
+32 x 32 tile), `store_first` (all lanes store to word 0), `store_stride` (lane l stores to word stride * l),
+`read_too_early` (a column, with no barrier before it: a race).
 
 Launch every kernel with one block of 32 threads. Word `i` of the array holds the value `i`, so what a lane
-reads names the word it came from. References: `reference_stride`, `reference_tile`.
+reads names the word it came from. References: `reference_stride`, `reference_tile`, `reference_partly`.
+Wider and narrower elements are in `lanewise.kernels.banks_widths`, repeated reads in `banks_repeated`.
 
 Three whole kernels, `scale_by_rows`, `scale_by_columns` and `scale_padded`, pass a matrix through tiles.
 """
@@ -25,6 +28,11 @@ def reference_stride(stride: int) -> np.ndarray:
 def reference_tile(row_step: int, col_step: int) -> np.ndarray:
     """What 32 lanes read from `tile[row_step * lane, col_step * lane]` of a 32 x 32 tile: 32 float32."""
     return reference_stride(LANES * row_step + col_step)
+
+
+def reference_partly(stride: int, n_lanes: int) -> np.ndarray:
+    """What `read_partly` leaves: the words of the first `n_lanes` lanes, then -1: 32 float32."""
+    return np.where(np.arange(LANES) < n_lanes, reference_stride(stride), np.float32(-1))
 
 
 @cuda.jit
@@ -72,6 +80,41 @@ def read_pair(dst):
 
 
 @cuda.jit
+def read_pair_in_bank(dst):
+    """Changed: the two words share a bank. 31 lanes read word 0, the last one word 32."""
+    s = cuda.shared.array(WORDS, float32)
+    lane = cuda.threadIdx.x
+    for i in range(lane, WORDS, LANES):
+        s[i] = i
+    cuda.syncthreads()  # all words are written before any is read
+    dst[lane] = s[LANES * (lane // (LANES - 1))]
+
+
+@cuda.jit
+def read_shifted(dst, stride, base):
+    """Changed: a stride again, and all lanes `base` words further. Which banks are hit changes, not how often."""
+    s = cuda.shared.array(WORDS, float32)
+    lane = cuda.threadIdx.x
+    for i in range(lane, WORDS, LANES):
+        s[i] = i
+    cuda.syncthreads()  # all words are written before any is read
+    dst[lane] = s[base + stride * lane]
+
+
+@cuda.jit
+def read_partly(dst, stride, n_lanes):
+    """Changed: only the first `n_lanes` lanes read. The others ask for nothing, so they meet nobody."""
+    s = cuda.shared.array(WORDS, float32)
+    lane = cuda.threadIdx.x
+    for i in range(lane, WORDS, LANES):
+        s[i] = i
+    dst[lane] = -1
+    cuda.syncthreads()  # all words are written before any is read
+    if lane < n_lanes:
+        dst[lane] = s[stride * lane]
+
+
+@cuda.jit
 def read_column(dst):
     """Changed: the array is a tile of 32 rows, and the warp reads its first column."""
     tile = cuda.shared.array((LANES, LANES), float32)
@@ -111,6 +154,16 @@ def store_stride(dst, stride):
     s[stride * lane] = lane
     cuda.syncthreads()  # the store is done before anyone reads
     dst[lane] = s[stride * lane]
+
+
+@cuda.jit
+def read_too_early(dst):
+    """A column again, and the barrier is gone: a race, although the values often look right."""
+    tile = cuda.shared.array((LANES, LANES), float32)
+    lane = cuda.threadIdx.x
+    for row in range(LANES):
+        tile[row, lane] = LANES * row + lane
+    dst[lane] = tile[lane, 0]  # lane 0 wrote all of these words
 
 
 # --- Whole kernels: what a conflict costs where DRAM has a say. Square matrices, blocks of 32 x 32 threads.
