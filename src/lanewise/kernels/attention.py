@@ -1,12 +1,15 @@
 """Attention: softmax(Q K^T / sqrt(128)) V, with the scores in global memory, and without.
 
-Menu: three kernels with the scores in global memory, `scores`, `softmax`, `values`; then `attention_fused`, one
-kernel that never stores them (an online softmax, tile by tile). On Tensor Cores: `lanewise.kernels.flash`.
+Menu: three kernels with the scores in global memory, `scores`, `softmax`, `values`; then one kernel that never
+stores them, `attention_fused`. On Tensor Cores: `lanewise.kernels.attention_flash`.
 
-`q`, `k`, `v` and `dst` are float16 of shape (heads, n, 128), for any n; `s` and `p` (heads, n, n), float16
-too. Arithmetic is in float32. Launch `scores` with `TILE_BLOCK` threads and `grid_of_scores(q)` blocks, `softmax`
-with `BLOCK` and `grid_of_rows(q)`, `values` with `TILE_BLOCK` and `grid_of_values(q)`, `attention_fused` with
-`BLOCK` and `grid_of(q)`. References: `reference_scores`, `reference_softmax`, `reference_values`, `reference`.
+`q`, `k`, `v` and `dst` are float16 of shape (heads, n, 128), for any n; `s` and `p` are (heads, n, n), float16
+too. Arithmetic is in float32. Launch with these grids and blocks:
+
+- `scores`: `grid_of_scores(q)`, `TILE_BLOCK`; `values`: `grid_of_values(q)`, `TILE_BLOCK`
+- `softmax`: `grid_of_rows(q)`, `BLOCK`; `attention_fused`: `grid_of(q)`, `BLOCK`
+
+References: `reference_scores`, `reference_softmax`, `reference_values`; of the whole, `reference`.
 
 The online softmax: with the maximum m and the sum l of what has been seen, and the next scores s,
 m' = max(m, s), p = exp(s - m'), a = exp(m - m'), l' = a l + sum p, and the output so far is multiplied by a.
@@ -36,19 +39,19 @@ PITCH = SIZE + 2  # halves; 65 words, an odd number
 
 def reference_scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
     """What `scores` writes: Q K^T / sqrt(128), float16."""
-    return np.stack([a @ b.T for a, b in zip(_wide(q), _wide(k), strict=True)]).astype(np.float16)
+    products = [a.astype(np.float32) @ b.astype(np.float32).T for a, b in zip(q, k, strict=True)]
+    return (np.stack(products) * np.float32(SCALE)).astype(np.float16)
 
 
 def reference_softmax(s: np.ndarray) -> np.ndarray:
     """What `softmax` writes: the softmax of every row, float16."""
-    return np.stack([_softmax(head) for head in s]).astype(np.float16)
+    return np.stack([_softmax(head.astype(np.float32)) for head in s]).astype(np.float16)
 
 
 def reference_values(p: np.ndarray, v: np.ndarray) -> np.ndarray:
     """What `values` writes: P V, float16."""
-    return np.stack([a.astype(np.float32) @ b.astype(np.float32) for a, b in zip(p, v, strict=True)]).astype(
-        np.float16
-    )
+    products = [a.astype(np.float32) @ b.astype(np.float32) for a, b in zip(p, v, strict=True)]
+    return np.stack(products).astype(np.float16)
 
 
 def reference(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -62,12 +65,7 @@ def reference(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
     return dst
 
 
-def _wide(heads: np.ndarray) -> np.ndarray:
-    return heads.astype(np.float32) * np.float32(math.sqrt(SCALE))
-
-
 def _softmax(s: np.ndarray) -> np.ndarray:
-    s = s.astype(np.float32)
     p = np.exp(s - s.max(axis=1, keepdims=True))
     return p / p.sum(axis=1, keepdims=True)
 
@@ -209,9 +207,8 @@ def attention_fused(q, k, v, dst):
         for part in range(PARTS):
             acc[r, part] = float32(0)
             col = LANES * part + lane
-            q_tile[PER_WARP * warp + r, col] = float32(q[head, min(first_row + r, n - 1), col]) * float32(
-                SCALE
-            )
+            held = float32(q[head, min(first_row + r, n - 1), col])
+            q_tile[PER_WARP * warp + r, col] = held * float32(SCALE)
     for first in range(0, n, KEYS):
         for row in range(warp, KEYS, WARPS):
             for col in range(lane, SIZE, LANES):
