@@ -43,3 +43,7 @@ class InvalidSwizzle(Error):
 
 class UnknownRecord(Error):
     """A recorded measurement, or a counter of one, that is not in the package."""
+
+
+class Unfit(Error):
+    """This machine cannot measure or profile: a GPU, a driver, a tool or a permission is missing."""

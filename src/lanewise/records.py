@@ -4,10 +4,11 @@ Two kinds of record lie there:
 
 - counter tables, `<name>.csv`: one row per launch of one warp and one instruction, with the hardware counters
   read;
-- experiments, `<slug>.json`: the figures of one topic's measurements.
+- experiments, `<slug>.json`: the figures of one topic's measurements, and `<slug>.counters.json`: the
+  hardware counters of its kernels.
 
 Each comes with a provenance: the GPU, driver and tools, the date, and how it was measured. Nothing here
-computes.
+computes, except the hashes that tell whether a kernel is still the one that was measured.
 """
 
 import ast
@@ -16,10 +17,11 @@ import hashlib
 import inspect
 import json
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from types import MappingProxyType
 from typing import Any
 
@@ -29,6 +31,7 @@ from lanewise.machine import FULL_MASK
 
 _HOME = files("lanewise") / "recorded"
 _PROVENANCE = "provenance.json"
+_ABSENT = object()  # no name of a kernel leads here: a local or a builtin
 
 
 @dataclass(frozen=True)
@@ -135,8 +138,29 @@ class Record:
 def record(gpu: str, slug: str) -> Record:
     """Read an experiment, e.g. `record("h200", "timing")`. Raises `UnknownRecord` with what there is."""
     content = json.loads(_read(gpu, f"{slug}.json"))
+    stated = content.pop("provenance", None)
     tables = {name: tuple(MappingProxyType(row) for row in rows) for name, rows in content.items()}
-    return Record(slug, _provenance(gpu, slug), MappingProxyType(tables))
+    return Record(slug, Provenance(**stated) if stated else _provenance(gpu, slug), MappingProxyType(tables))
+
+
+def recorded_gpus(home: Traversable = _HOME) -> tuple[str, ...]:
+    """The GPUs that there are experiments of, sorted."""
+    return tuple(sorted(gpu.name for gpu in home.iterdir() if gpu.is_dir() and any(_experiments_in(gpu))))
+
+
+def recorded_topics(gpu: str, home: Traversable = _HOME) -> tuple[str, ...]:
+    """The topics whose experiments were timed on this GPU, sorted; none if there is no such GPU."""
+    return tuple(sorted(_experiments_in(home / gpu))) if (home / gpu).is_dir() else ()
+
+
+def _experiments_in(folder: Traversable) -> Iterator[str]:
+    """The slugs of the files that `lanewise measure` wrote: they state their own provenance."""
+    for entry in folder.iterdir():
+        slug = entry.name.removesuffix(".json")
+        if entry.name.endswith(".json") and not slug.endswith(".counters"):
+            content = json.loads(entry.read_text(encoding="utf-8"))
+            if isinstance(content, dict) and "experiments" in content:
+                yield slug
 
 
 def code_hash(kernel: Callable) -> str:
@@ -144,10 +168,55 @@ def code_hash(kernel: Callable) -> str:
 
     A record keeps it, so that a kernel which has changed since it was measured makes the record stale.
     """
+    return _digest(ast.unparse(_tree(kernel)))
+
+
+def kernel_hash(kernel: Any) -> str:
+    """A hash of all that decides what a kernel does: 16 hexadecimal digits.
+
+    Unlike `code_hash` it covers the values that the code takes from outside: module constants, what a
+    factory closed over, and the device functions it calls, with what they use in turn. Functions of
+    `lanewise.ptx` count by name.
+    """
+    parts: dict[int, str] = {}
+    _describe(kernel, parts)
+    return _digest("\n".join(sorted(parts.values())))
+
+
+def _describe(kernel: Any, parts: dict[int, str]) -> None:
+    """Add what one function is made of to `parts`, and so on for the functions it calls."""
+    function = getattr(kernel, "py_func", kernel)
+    if id(function) in parts:
+        return
+    parts[id(function)] = ""
+    tree = _tree(function)
+    names = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)})
+    inner = inspect.getclosurevars(function).nonlocals
+    found = {used: inner.get(used, function.__globals__.get(used, _ABSENT)) for used in names}
+    values = [f"{used}={_described(value, parts)}" for used, value in found.items() if value is not _ABSENT]
+    parts[id(function)] = "\n".join([ast.unparse(tree), *values])
+
+
+def _described(value: Any, parts: dict[int, str]) -> str:
+    if callable(function := getattr(value, "py_func", value)) and inspect.isfunction(function):
+        if not function.__module__.startswith("lanewise.ptx"):
+            _describe(function, parts)
+        return f"{function.__module__}.{function.__qualname__}"
+    if inspect.ismodule(value) or isinstance(value, type):
+        return value.__name__
+    return repr(value)
+
+
+def _tree(kernel: Any) -> ast.stmt:
+    """The syntax tree of a function without its docstring."""
     function = ast.parse(textwrap.dedent(inspect.getsource(getattr(kernel, "py_func", kernel)))).body[0]
     if isinstance(function, ast.FunctionDef) and ast.get_docstring(function):
         function.body = function.body[1:]
-    return hashlib.sha256(ast.unparse(function).encode()).hexdigest()[:16]
+    return function
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _provenance(gpu: str, name: str) -> Provenance:

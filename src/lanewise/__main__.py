@@ -1,0 +1,198 @@
+"""The command line: `lanewise measure`, `lanewise counters`, `lanewise reconcile`, `lanewise doctor`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from lanewise.errors import Error, Unfit
+
+try:
+    import typer
+    from rich.console import Console
+except ModuleNotFoundError as error:  # with numpy alone the package works; its command line does not
+    sys.exit(f"The command line needs {error.name}, which is missing. Run: pip install typer rich")
+
+if TYPE_CHECKING:
+    from lanewise.experiments import Experiment
+
+app = typer.Typer(
+    help="GPU memory access patterns, lane by lane.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+out = Console()
+err = Console(stderr=True)
+
+Topic = Annotated[list[str], typer.Option("--topic", help="Only this topic (padding); may be repeated.")]
+Only = Annotated[list[str], typer.Option("--only", help="Only this experiment (E-04); may be repeated.")]
+All = Annotated[bool, typer.Option("--all", help="Every topic.")]
+GpuName = Annotated[str, typer.Option(help="The records' folder (h200). By default from the GPU's name.")]
+Again = Annotated[bool, typer.Option("--again", help="Also what is recorded and current.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Where GPU folders lie. Default: the package.")]
+
+
+@app.command()
+def measure(
+    topic: Topic = [],  # noqa: B006
+    every: All = False,
+    only: Only = [],  # noqa: B006
+    gpu_name: GpuName = "",
+    again: Again = False,
+    out_folder: Out = None,
+    samples: Annotated[int, typer.Option(min=2, help="Samples of each case.")] = 60,
+    seconds: Annotated[float, typer.Option(help="The time that one case may take on the GPU.")] = 60.0,
+    summary: Annotated[bool, typer.Option("--summary", help="Show what is recorded; needs no GPU.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
+) -> None:
+    """Time kernels on this machine's GPU and record the figures."""
+    from lanewise import measure as measuring
+
+    home = out_folder or _package_records()
+    if summary:
+        _summary(home, gpu_name, as_json, _chosen(topic))
+        return
+    topics = _chosen(topic, every, only)
+    measuring.require_gpu()
+    settings = measuring.Settings(samples)
+    provenance = measuring.provenance(settings.samples, settings.warm_ups)
+    folder = home / (gpu_name or measuring.short_name(provenance.gpu))
+    plan = measuring.Plan(
+        topics, folder, provenance, settings, only=tuple(only), again=again, seconds=seconds
+    )
+    _finish(folder, _with_progress(plan))
+
+
+def _with_progress(plan: Any) -> list[Any]:
+    """Measure, with a bar for each topic."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from lanewise.measure import measure as run
+    from lanewise.measure.runner import due
+
+    columns = (
+        TextColumn("{task.fields[topic]:<18}"),
+        BarColumn(20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=err) as progress:
+        tasks = {}
+        for topic, experiments in plan.topics.items():
+            n_cases = sum(len(experiments[i].timed) for i in due(plan, topic))
+            tasks[topic] = progress.add_task("", total=n_cases, topic=topic)
+
+        def report(topic: str, doing: str, n_done: int) -> None:
+            progress.update(tasks[topic], advance=n_done, description=doing or None)
+
+        return run(plan, report)
+
+
+def _finish(folder: Path, outcomes: list[Any]) -> None:
+    """Say what was written, and end with status 1 if anything failed."""
+    written = [f"{outcome.topic}: {', '.join(outcome.written)}" for outcome in outcomes if outcome.written]
+    current = sum(len(outcome.current) for outcome in outcomes)
+    failed = [f"{outcome.topic}: {text}" for outcome in outcomes for text in outcome.failed]
+    for line in written:
+        out.print(f"recorded {line}", highlight=False, markup=False)
+    if current:
+        out.print(f"{current} experiments were current; --again measures them too.", highlight=False)
+    if not written and not current and not failed:
+        out.print("There is nothing to do: no experiment fits.", highlight=False)
+    out.print(f"Records: {folder}", highlight=False, markup=False, soft_wrap=True)
+    for line in failed:
+        err.print(f"failed {line}", highlight=False, markup=False, soft_wrap=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _package_records() -> Path:
+    return Path(str(files("lanewise") / "recorded"))
+
+
+def _chosen(
+    names: list[str], every: bool = True, only: list[str] | None = None
+) -> dict[str, tuple[Experiment, ...]]:
+    """The experiments of the topics asked for. Raises `Unfit` for a name that there is not."""
+    try:
+        from lanewise.experiments import all_experiments, topics
+    except ModuleNotFoundError as error:
+        raise Unfit(f"The experiments need {error.name}. Run: pip install 'lanewise[gpu]'") from error
+    unknown = sorted(set(names) - set(topics()))
+    if unknown:
+        raise Unfit(f"There is no topic {unknown[0]!r}. There are: {', '.join(topics())}.")
+    if not (names or every or only):
+        raise Unfit("Say what to measure: --all, --topic NAME or --only E-04.")
+    chosen = {name: given for name, given in all_experiments().items() if not names or name in names}
+    ids = {experiment.id for given in chosen.values() for experiment in given}
+    if missing := sorted(set(only or ()) - ids):
+        raise Unfit(f"There is no experiment {missing[0]!r}. There are: {', '.join(sorted(ids))}.")
+    if not only:
+        return chosen
+    return {name: given for name, given in chosen.items() if any(one.id in only for one in given)}
+
+
+def _summary(home: Path, gpu_name: str, as_json: bool, topics: dict[str, tuple[Experiment, ...]]) -> None:
+    from rich.table import Table
+
+    from lanewise.measure.summary import as_row, summary
+    from lanewise.records import recorded_gpus
+
+    gpus = [gpu_name] if gpu_name else list(recorded_gpus(home))
+    figures = [figure for gpu in gpus for figure in summary(home, gpu, topics)]
+    if as_json:
+        sys.stdout.write(json.dumps([as_row(figure) for figure in figures], indent=1) + "\n")
+        return
+    if not figures:
+        out.print(f"No times are recorded in {home}. Run: lanewise measure --all", soft_wrap=True)
+        return
+    table = Table("id", "kernel", "gpu", "value", "unit", "ceiling", "ratio", "stale")
+    for figure in figures:
+        ceiling = "" if figure.ceiling is None else f"{figure.ceiling:,.5g}"
+        ratio = "" if figure.ratio is None else f"{figure.ratio:.3f}"
+        stale = "stale" if figure.stale else ""
+        table.add_row(
+            figure.id, figure.kernel, figure.gpu, f"{figure.value:,.5g}", figure.unit, ceiling, ratio, stale
+        )
+    out.print(table)
+
+
+@app.command()
+def doctor() -> None:
+    """Say what works on this machine, and what to do about the rest."""
+    from lanewise.counters import why_no_profiler
+    from lanewise.measure import tools, why_unfit
+
+    out.print(tools(), highlight=False, markup=False)
+    for what, problem in (
+        ("launch kernels on a GPU", why_unfit()),
+        ("read hardware counters", why_no_profiler()),
+        ("read machine code with no GPU", _why_no_compiler()),
+    ):
+        mark = "[red]no[/red] " if problem else "[green]yes[/green]"
+        out.print(f"{mark} {what}", highlight=False)
+        if problem:
+            out.print(f"    {problem}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _why_no_compiler() -> str:
+    try:
+        from lanewise.lowering import why_unavailable
+    except ModuleNotFoundError as error:
+        return f"{error.name} is missing. Run: pip install 'lanewise[sass]'"
+    return why_unavailable()
+
+
+def main() -> None:
+    """Run the command line; expected trouble is a sentence and status 2."""
+    try:
+        app()
+    except Error as error:
+        err.print(str(error), highlight=False, markup=False, soft_wrap=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

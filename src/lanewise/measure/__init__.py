@@ -1,0 +1,32 @@
+"""Times on a GPU: every case of every experiment, checked, timed beside its ceilings, and recorded.
+
+- `protocol`: how one problem's cases are checked and sampled, on any `Gpu`
+- `gpu`: the real one, through numba; `ceilings`: what libraries do with the same inputs
+- `worker`, `runner`: a process for each topic, and what is due, written and kept
+- `store`: record files; `provenance`: where figures come from, and why a machine is unfit
+- `summary`: one row for each recorded figure
+
+The protocol: correctness first, on fresh random input with poisoned outputs, so that a wrong result becomes
+an error and never a time; then warm-ups; then samples between CUDA events, each with a cold L2 cache, in turn
+with those of the ceilings; medians and quartiles. `Case.reads` asks for what the kernel itself measured
+instead.
+"""
+
+from lanewise.measure.protocol import Settings
+from lanewise.measure.provenance import provenance, require_gpu, short_name, tools, why_unfit
+from lanewise.measure.runner import Outcome, Plan, measure
+from lanewise.measure.summary import Figure, summary
+
+__all__ = [
+    "Figure",
+    "Outcome",
+    "Plan",
+    "Settings",
+    "measure",
+    "provenance",
+    "require_gpu",
+    "short_name",
+    "summary",
+    "tools",
+    "why_unfit",
+]
