@@ -1,10 +1,10 @@
 """Attention: softmax(Q K^T / sqrt(128)) V, with the scores in global memory, and without.
 
-Menu: three kernels with the scores in global memory, `scores`, `softmax`, `values`; then one kernel that never
-stores them, `attention_fused`. On Tensor Cores: `lanewise.kernels.attention_flash`.
+Menu: three kernels with the scores in global memory, `scores`, `softmax`, `values`; then one kernel that
+never stores them, `attention_fused`. On Tensor Cores: `lanewise.kernels.attention_flash`.
 
-`q`, `k`, `v` and `dst` are float16 of shape (heads, n, 128), for any n; `s` and `p` are (heads, n, n), float16
-too. Arithmetic is in float32. Launch with these grids and blocks:
+`q`, `k`, `v` and `dst` are float16 of shape (heads, n, 128), for any n; `s` and `p` are (heads, n, n),
+float16 too. Arithmetic is in float32. Launch with these grids and blocks:
 
 - `scores`: `grid_of_scores(q)`, `TILE_BLOCK`; `values`: `grid_of_values(q)`, `TILE_BLOCK`
 - `softmax`: `grid_of_rows(q)`, `BLOCK`; `attention_fused`: `grid_of(q)`, `BLOCK`
