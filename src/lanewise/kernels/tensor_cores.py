@@ -59,7 +59,7 @@ def a_fragments(src: np.ndarray) -> np.ndarray:
 
 
 def b_fragments(src: np.ndarray) -> np.ndarray:
-    """The registers of every 16 x 16 block of B, as A's: two for its first eight columns, two for the others."""
+    """The registers of every 16 x 16 block of B, as A's: two for eight columns, two for the next."""
     transposed = a_fragments(np.ascontiguousarray(src.T)).transpose(1, 0, 2, 3)
     return np.ascontiguousarray(transposed[..., [0, 2, 1, 3]])
 
@@ -199,7 +199,7 @@ def keep(dst, row, col, lane, r0, r1, r2, r3):
 
 @cuda.jit
 def a_matrices(src, dst, pitch):
-    """A is row-major: lane `l` gives row `l % 16` of the block, its left half below lane 16, else its right."""
+    """A is row-major: lane `l` gives row `l % 16` of a block, the left half if l < 16, else the right."""
     tile = cuda.shared.array(0, float16)
     thread, chunks = cuda.threadIdx.x, src.shape[1] // 8
     for chunk in range(thread, src.size // 8, BLOCK):
