@@ -38,9 +38,9 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
     "fragments": (f"{ACCESS} indexmap inttuples layouts", "numpy"),
     "search": (f"{ACCESS} memory {LAYOUT}", "numpy"),
     # Kernels, and what they were seen to do.
-    "ptx": ("errors", "numpy numba llvmlite"),
+    "ptx": (f"{ACCESS} fragments trace", "numpy numba llvmlite"),
     "kernels": ("ptx", "numpy numba"),
-    "trace": (f"{ACCESS} memory lowering?", "numpy"),
+    "trace": (f"{ACCESS} memory lowering? ptx?", "numpy"),
     "lowering": (f"{ACCESS} memory trace", "numpy numba"),
     "records": (FOUNDATION, ""),
     "validation": (f"{ACCESS} memory records", "numpy"),

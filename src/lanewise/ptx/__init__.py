@@ -28,7 +28,7 @@ from lanewise.ptx.copies import (
     cp_async_wait,
     cp_async_wait_all,
 )
-from lanewise.ptx.declare import OnlyInKernels, UnsupportedCapability, WrongOperand
+from lanewise.ptx.declare import OnlyInKernels, UnsupportedCapability
 from lanewise.ptx.matrices import (
     ldmatrix_x1,
     ldmatrix_x1_trans,
@@ -46,7 +46,9 @@ from lanewise.ptx.matrices import (
     stmatrix_x4,
     stmatrix_x4_trans,
 )
+from lanewise.ptx.operands import WrongOperand
 from lanewise.ptx.ordered import load_acquire, store_release
+from lanewise.ptx.traced import meanings
 from lanewise.ptx.wide import (
     load2,
     load2_nc,
@@ -87,6 +89,7 @@ __all__ = [
     "load8_nc",
     "load_acquire",
     "load_nc",
+    "meanings",
     "mma_m16n8k8_f16",
     "mma_m16n8k16_bf16",
     "mma_m16n8k16_f16",

@@ -2,12 +2,62 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Callable
 from typing import Any
 
-from lanewise.ptx.declare import Assembly, Loose, Registers, intrinsic
+import numpy as np
 
-_PAIR = (Loose("lo", "f32"), Loose("hi", "f32"))
-_WORD = Registers("d", "u32")
+from lanewise.ptx.declare import Assembly, Loose, Registers, intrinsic
+from lanewise.trace.lanes import cast, whole
+
+_PAIR = (Loose("lo", "float32"), Loose("hi", "float32"))
+_WORD = Registers("d", "uint32")
+_NUMBERS = Registers("d", "float32", 2)
+_16 = np.uint32(16)
+_NAN = np.uint32(0x7FFF)  # what cvt gives for every NaN, in either type
+
+
+def _float32(engine: Any, node: ast.Call, value: Any) -> np.ndarray:
+    return np.asarray(whole(cast(engine.as_number(node, value), np.dtype(np.float32))))
+
+
+def _half_bits(value: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(value), _NAN, value.astype(np.float16).view(np.uint16).astype(np.uint32))
+
+
+def _bf16_bits(value: np.ndarray) -> np.ndarray:
+    """The upper half of the bits, rounded to nearest even: the odd bit decides a tie."""
+    bits = value.view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> _16) & np.uint32(1))) >> _16
+    return np.where(np.isnan(value), _NAN, rounded)
+
+
+def _packs(bits_of: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Any]:
+    def pack(engine: Any, node: ast.Call, lo: Any, hi: Any) -> Any:
+        engine.tick(node)
+        low, high = (bits_of(_float32(engine, node, value)) for value in (lo, hi))
+        return (low | (high << _16)).astype(np.uint32)[()]
+
+    return pack
+
+
+def _half_value(bits: np.ndarray) -> Any:
+    return bits.astype(np.uint16).view(np.float16).astype(np.float32)[()]
+
+
+def _bf16_value(bits: np.ndarray) -> Any:
+    return (bits << _16).view(np.float32)[()]
+
+
+def _unpacks(value_of: Callable[[np.ndarray], Any]) -> Callable[..., Any]:
+    def unpack(engine: Any, node: ast.Call, u: Any) -> Any:
+        engine.tick(node)
+        given = u[0] if isinstance(u, tuple) else u
+        word = np.asarray(whole(cast(engine.as_number(node, given), np.dtype(np.uint32))))
+        return value_of(word & np.uint32(0xFFFF)), value_of(word >> _16)
+
+    return unpack
 
 
 @intrinsic(
@@ -20,6 +70,7 @@ _WORD = Registers("d", "u32")
         ),
     ),
     ((8, 0), Assembly("cvt.rn.f16x2.f32 <d>, <hi>, <lo>;", _PAIR, _WORD)),
+    meaning=_packs(_half_bits),
 )
 def pack_half2(lo: Any, hi: Any) -> Any:
     """Round two float32 to float16 (to nearest even) and put them in a uint32, `lo` in the low half."""
@@ -28,9 +79,10 @@ def pack_half2(lo: Any, hi: Any) -> Any:
 @intrinsic(
     Assembly(
         "{ .reg .b16 lo, hi; mov.b32 {lo, hi}, <u>; cvt.f32.f16 <d.0>, lo; cvt.f32.f16 <d.1>, hi; }",
-        (Registers("u", "u32"),),
-        Registers("d", "f32", 2),
-    )
+        (Registers("u", "uint32"),),
+        _NUMBERS,
+    ),
+    meaning=_unpacks(_half_value),
 )
 def unpack_half2(u: Any) -> Any:
     """The two float16 in a uint32 as float32, the low half first."""
@@ -38,6 +90,7 @@ def unpack_half2(u: Any) -> Any:
 
 @intrinsic(
     Assembly("cvt.rn.bf16x2.f32 <d>, <hi>, <lo>;", _PAIR, _WORD),
+    meaning=_packs(_bf16_bits),
     needs=(8, 0),
     instead="Use float16 and pack_half2.",
 )
@@ -47,15 +100,27 @@ def pack_bf16x2(lo: Any, hi: Any) -> Any:
 
 @intrinsic(
     Assembly(
-        "{ .reg .b32 lo, hi; shl.b32 lo, <u>, 16; and.b32 hi, <u>, 0xffff0000; mov.b32 <d.0>, lo; mov.b32 <d.1>, hi; }",
-        (Registers("u", "u32"),),
-        Registers("d", "f32", 2),
-    )
+        "{ .reg .b32 lo, hi; shl.b32 lo, <u>, 16; and.b32 hi, <u>, 0xffff0000;"
+        " mov.b32 <d.0>, lo; mov.b32 <d.1>, hi; }",
+        (Registers("u", "uint32"),),
+        _NUMBERS,
+    ),
+    meaning=_unpacks(_bf16_value),
 )
 def unpack_bf16x2(u: Any) -> Any:
     """The two bfloat16 in a uint32 as float32, the low half first."""
 
 
-@intrinsic(Assembly("ex2.approx.ftz.f32 <d>, <x>;", (Loose("x", "f32"),), Registers("d", "f32")))
+def _exp2(engine: Any, node: ast.Call, x: Any) -> Any:
+    """NumPy rounds correctly where the GPU may be 2 units in the last place off."""
+    engine.tick(node)
+    power = np.exp2(_float32(engine, node, x))
+    return np.where(power < np.finfo(np.float32).tiny, np.float32(0), power)[()]
+
+
+@intrinsic(
+    Assembly("ex2.approx.ftz.f32 <d>, <x>;", (Loose("x", "float32"),), Registers("d", "float32")),
+    meaning=_exp2,
+)
 def exp2_approx(x: Any) -> Any:
     """2 to the power of a float32, as the special function unit approximates it; subnormals become 0."""

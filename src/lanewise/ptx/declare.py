@@ -1,10 +1,11 @@
-"""How an intrinsic is declared: its PTX text, its operands, the GPUs that have it, and what it means.
+"""How an intrinsic is declared: its PTX, its operands, the GPUs that have it, and what it means.
 
-A declaration is data, and knows no compiler: `lanewise.ptx.numba_cuda` reads the table `DECLARED` and teaches
-numba-cuda. Another compiler (numba-cuda-mlir, say) needs a second module like that one and nothing else.
+A declaration is data and knows no compiler. `lanewise.ptx.numba_cuda` reads the table `DECLARED` and teaches
+numba-cuda; another compiler (numba-cuda-mlir, say) needs one more module like that, and nothing else changes.
+The tracer gets the meaning through `lanewise.trace.registry`.
 
-In the PTX text, `<name>` stands for the registers of the operand of that name, separated by commas, `<name.0>`
-for the first of them.
+In PTX text, `<name>` stands for the registers of the operand of that name, separated by commas, and
+`<name.0>` for the first of them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from typing import Any, Literal, TypeVar
 from lanewise.errors import Error
 
 Body = TypeVar("Body", bound=Callable[..., Any])
+Capability = tuple[int, int]
+
+VECTOR_BYTES = (8, 16)  # what vector accesses move; single registers need no intrinsic
 
 
 class OnlyInKernels(Error):
@@ -28,8 +32,7 @@ class UnsupportedCapability(Error):
     """A kernel uses an instruction that the GPU it is compiled or traced for does not have."""
 
 
-class WrongOperand(Error):
-    """An intrinsic was given an argument that its instruction cannot take."""
+# -- operands --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Registers:
     """One parameter: a tuple of `n` numbers of a type, in a register each; a plain number if `n` is 1."""
 
     name: str
-    kind: Literal["u32", "f32"]
+    kind: Literal["uint32", "float32"]
     n: int = 1
 
 
@@ -58,7 +61,7 @@ class Loose:
     """`n` parameters: numbers of a type, in a register each."""
 
     name: str
-    kind: Literal["u32", "f32"]
+    kind: Literal["uint32", "float32"]
     n: int = 1
 
 
@@ -77,6 +80,9 @@ class Constant:
 
 
 Operand = Address | Registers | Loose | Element | Constant
+
+
+# -- lowerings -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -118,35 +124,48 @@ class SharedAddress:
 Lowering = Assembly | VectorLoad | VectorStore | SharedAddress
 
 
+# -- intrinsics ------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Intrinsic:
-    """One name of `lanewise.ptx`. `lowerings` are (first compute capability, lowering), oldest first."""
+    """One name of `lanewise.ptx`.
+
+    `lowerings` are (first compute capability, lowering), oldest first. `instead` is a sentence for GPUs
+    before the first. `meaning(engine, node, *arguments)` is what the tracer runs, as in
+    `lanewise.trace.registry`.
+    """
 
     name: str
     function: Callable[..., Any]
-    lowerings: tuple[tuple[tuple[int, int], Lowering], ...]
+    lowerings: tuple[tuple[Capability, Lowering], ...]
     instead: str
+    meaning: Callable[..., Any]
 
     @property
-    def needs(self) -> tuple[int, int]:
+    def needs(self) -> Capability:
         """The first compute capability that has it."""
         return self.lowerings[0][0]
 
-    def lowering_for(self, capability: tuple[int, int]) -> Lowering:
+    @property
+    def lowering(self) -> Lowering:
+        """The oldest lowering; all of an intrinsic take the same operands."""
+        return self.lowerings[0][1]
+
+    def lowering_for(self, capability: Capability) -> Lowering:
         """The newest lowering that a GPU of this compute capability can run."""
-        self.require(capability)
         return [lowering for needs, lowering in self.lowerings if needs <= capability][-1]
 
-    def require(self, capability: tuple[int, int]) -> None:
+    def require(self, capability: Capability, deed: str = "compiled") -> None:
         """Raise `UnsupportedCapability` if a GPU of this compute capability lacks the instruction."""
         if capability < self.needs:
             raise UnsupportedCapability(
-                f"lanewise.ptx.{self.name} needs compute capability {_dotted(self.needs)} or newer; this kernel"
-                f" is compiled for {_dotted(capability)}. {self.instead}"
+                f"lanewise.ptx.{self.name} needs compute capability {_dotted(self.needs)} or newer; this"
+                f" kernel is {deed} for {_dotted(capability)}. {self.instead}"
             )
 
 
-def _dotted(capability: tuple[int, int]) -> str:
+def _dotted(capability: Capability) -> str:
     return ".".join(map(str, capability))
 
 
@@ -154,15 +173,18 @@ DECLARED: dict[str, Intrinsic] = {}
 
 
 def intrinsic(
-    *lowerings: Lowering | tuple[tuple[int, int], Lowering],
-    needs: tuple[int, int] = (7, 5),
+    *lowerings: Lowering | tuple[Capability, Lowering],
+    meaning: Callable[..., Any],
+    needs: Capability = (7, 5),
     instead: str = "",
 ) -> Callable[[Body], Body]:
     """Declare the decorated function's name as an intrinsic. From Python, the function refuses to run.
 
     A lowering alone holds from `needs` on; a pair also names the first compute capability it holds for.
     """
-    dated = tuple(one if isinstance(one, tuple) else (needs, one) for one in lowerings)
+    dated = sorted(
+        (one if isinstance(one, tuple) else (needs, one) for one in lowerings), key=lambda pair: pair[0]
+    )
 
     def declare(function: Body) -> Body:
         name = function.__name__
@@ -170,12 +192,12 @@ def intrinsic(
         @functools.wraps(function)
         def refuse(*args: Any, **kwargs: Any) -> Any:
             raise OnlyInKernels(
-                f"lanewise.ptx.{name} is a device instruction; call it inside a kernel that numba.cuda"
-                " launches or lanewise.trace runs."
+                f"lanewise.ptx.{name} is for kernels that lanewise.trace runs or numba.cuda compiles; call it"
+                " in one."
             )
 
         refuse.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-        DECLARED[name] = Intrinsic(name, refuse, tuple(sorted(dated, key=lambda pair: pair[0])), instead)
+        DECLARED[name] = Intrinsic(name, refuse, tuple(dated), instead, meaning)
         return refuse  # type: ignore[return-value]
 
     return declare

@@ -24,15 +24,16 @@ from lanewise.ptx.declare import (
     Element,
     Intrinsic,
     Loose,
+    Lowering,
     Registers,
     SharedAddress,
     VectorLoad,
     VectorStore,
-    WrongOperand,
 )
+from lanewise.ptx.operands import Array, Given, Number, WrongOperand, check
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
-_KINDS = {"u32": (types.uint32, "r"), "f32": (types.float32, "f")}
+_KINDS = {"uint32": (types.uint32, "r"), "float32": (types.float32, "f")}
 _SHARED, _GLOBAL = 3, 1  # address spaces of NVPTX
 
 
@@ -68,10 +69,10 @@ class _Template(AbstractTemplate):  # type: ignore[misc]
 
     def generic(self, args: Any, kws: Any) -> Any:
         self.declared.require(_capability())
-        reader = _Reader(self.declared, args)
         if kws:
-            reader.refuse(f"takes no arguments by name, got {', '.join(kws)}")
-        signature = reader.result()(*args)
+            raise WrongOperand(f"lanewise.ptx.{self.declared.name}: takes no arguments by name.")
+        check(self.declared, tuple(_described(arg) for arg in args))
+        signature = _result(self.declared.lowering, args)(*args)
         if signature.args not in self._lowered:
             self._lowered[signature.args] = code = _code_of(self.declared)
             lower(code, *signature.args)(code)
@@ -89,97 +90,34 @@ def _code_of(declared: Intrinsic) -> Callable[..., Any]:
     return generate
 
 
-class _Reader:
-    """Reads the argument types of one call against the declaration."""
+def _described(kind: Any) -> Given:
+    """A numba type as `lanewise.ptx.operands` speaks of it."""
+    if isinstance(kind, types.Array):
+        return Array(str(kind.dtype), kind.dtype.bitwidth // 8, kind.ndim)
+    if isinstance(kind, types.BaseTuple):
+        return tuple(_described(part) for part in kind)
+    if isinstance(kind, types.IntegerLiteral):
+        return Number(str(kind.literal_type), kind.literal_value)
+    if isinstance(kind, types.Number | types.Boolean):
+        return Number(str(kind))
+    return str(kind)
 
-    def __init__(self, declared: Intrinsic, args: tuple[Any, ...]) -> None:
-        self.declared, self.args, self.place = declared, args, 0
-        self.array: Any = None
 
-    def result(self) -> Any:
-        """Check the arguments and give the type of the result."""
-        lowering = self.declared.lowerings[0][1]
-        if isinstance(lowering, VectorLoad | VectorStore | SharedAddress):
-            return self._vector(lowering)
-        for operand in lowering.operands:
-            self._operand(operand)
-        if self.place != len(self.args):
-            self.refuse(f"got {len(self.args)} arguments, takes {self.place}")
-        if lowering.results is None:
-            return types.void
-        if isinstance(lowering.results, Element):
-            return self.array.dtype
-        kind = _KINDS[lowering.results.kind][0]
-        return kind if lowering.results.n == 1 else types.UniTuple(kind, lowering.results.n)
-
-    def refuse(self, what: str) -> None:
-        raise WrongOperand(f"lanewise.ptx.{self.declared.name}: {what}.")
-
-    def next(self, name: str) -> Any:
-        if self.place >= len(self.args):
-            self.refuse(f"{name} is missing: got {len(self.args)} arguments")
-        self.place += 1
-        return self.args[self.place - 1]
-
-    def address(self, name: str, itemsizes: tuple[int, ...]) -> None:
-        self.array, index = self.next(name), self.next("the index")
-        if not isinstance(self.array, types.Array):
-            self.refuse(f"{name} must be an array, got {self.array}")
-        indices = tuple(index) if isinstance(index, types.BaseTuple) else (index,)
-        if not all(isinstance(one, types.Integer) for one in indices):
-            self.refuse(f"the index into {name} must be an integer or a tuple of integers, got {index}")
-        if len(indices) != self.array.ndim:
-            self.refuse(f"{name} has {self.array.ndim} dimension(s), the index {len(indices)}")
-        size = self.array.dtype.bitwidth // 8
-        if size not in itemsizes:
-            allowed = " or ".join(map(str, itemsizes))
-            self.refuse(
-                f"{name} must have elements of {allowed} bytes, got {self.array.dtype} ({size} bytes)"
-            )
-
-    def number(self, name: str, kind: str, given: Any) -> None:
-        wanted = types.Integer if kind == "u32" else types.Number
-        if not isinstance(given, wanted) or isinstance(given, types.Complex):
-            self.refuse(f"{name} must be {_KINDS[kind][0]}, got {given}")
-
-    def _operand(self, operand: Any) -> None:
-        match operand:
-            case Address(name, _, itemsizes):
-                self.address(name, itemsizes)
-            case Registers(name, kind, n):
-                given = self.next(name)
-                parts = tuple(given) if isinstance(given, types.BaseTuple) else (given,)
-                if len(parts) != n:
-                    self.refuse(f"{name} must be {n} x {_KINDS[kind][0]}, got {given}")
-                for part in parts:
-                    self.number(name, kind, part)
-            case Loose(name, kind, n):
-                for _ in range(n):
-                    self.number(name, kind, self.next(name))
-            case Element(name):
-                given = self.next(name)
-                if not isinstance(given, types.Number | types.Boolean):
-                    self.refuse(f"{name} must be {self.array.dtype}, got {given}")
-            case Constant(name):
-                given = self.next(name)
-                if not isinstance(given, types.IntegerLiteral) or given.literal_value < 0:
-                    self.refuse(f"{name} must be a literal number from 0, got {given}")
-
-    def _vector(self, lowering: VectorLoad | VectorStore | SharedAddress) -> Any:
-        self.address("array", (1, 2, 4, 8, 16))
-        if isinstance(lowering, SharedAddress):
-            return types.uint32
-        n, dtype = lowering.n, self.array.dtype
-        if n > 1 and n * dtype.bitwidth not in (64, 128):
-            self.refuse(f"{n} x {dtype} are {n * dtype.bitwidth // 8} bytes; it takes 8 or 16")
-        if isinstance(lowering, VectorLoad):
-            return dtype if n == 1 else types.UniTuple(dtype, n)
-        values = self.args[2:]
-        if len(values) == 1 and isinstance(values[0], types.BaseTuple):
-            values = tuple(values[0])
-        if len(values) != n:
-            self.refuse(f"got {len(values)} values for a store of {n}")
+def _result(lowering: Lowering, args: tuple[Any, ...]) -> Any:
+    """The type that a call gives."""
+    if isinstance(lowering, SharedAddress):
+        return types.uint32
+    if isinstance(lowering, VectorStore):
         return types.void
+    if isinstance(lowering, VectorLoad):
+        return _one_or_tuple(args[0].dtype, lowering.n)
+    if isinstance(lowering.results, Registers):
+        return _one_or_tuple(_KINDS[lowering.results.kind][0], lowering.results.n)
+    return types.void if lowering.results is None else args[0].dtype
+
+
+def _one_or_tuple(kind: Any, n: int) -> Any:
+    return kind if n == 1 else types.UniTuple(kind, n)
 
 
 # -- addresses -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.trace.lanes import INT64, binary, limits, whole
+from lanewise.trace.lanes import INT64, Split, binary, limits, whole
 from lanewise.trace.masks import Mask
 from lanewise.trace.source import TYPE_NAMES
 
@@ -158,6 +158,21 @@ class Place:
         elif unit != dtype.itemsize:
             index, unit = scaled(index, unit), 1
         return replace(self, dtype=dtype, phase=phase, unit=unit, index=index)
+
+    def in_units(self, n_bytes: int) -> Any:
+        """Byte offsets in the storage divided by `n_bytes`, of which every one is a multiple."""
+        if self.unit % n_bytes == 0 and self.phase % n_bytes == 0:
+            return add(scaled(self.index, self.unit // n_bytes), self.phase // n_bytes)
+        index = self.index
+        if isinstance(index, Split):
+            block, thread = index.block * self.unit, index.thread * self.unit + self.phase
+            if not (block % n_bytes).any() and not (thread % n_bytes).any():
+                return Split(block // n_bytes, thread // n_bytes)
+        return (whole(index) * self.unit + self.phase) // n_bytes
+
+    def grouped(self, dtype: np.dtype) -> Place:
+        """The same places seen as elements of a larger type, to which all of them are aligned."""
+        return replace(self, dtype=dtype, unit=dtype.itemsize, phase=0, index=self.in_units(dtype.itemsize))
 
 
 def add(left: Any, right: Any) -> Any:

@@ -28,6 +28,7 @@ class _Copy:
     """One issued copy: its destination, the lanes that still wait for it, and the group that each lane put it
     in."""
 
+    number: int
     place: Place
     n_bytes: int
     group: np.ndarray
@@ -41,7 +42,11 @@ class Asynchronous(Synchronisation):
     def start_ordering(self) -> None:
         super().start_ordering()
         self._in_flight: list[_Copy] = []
+        self._n_copies = 0
+        self._landing = False
         self._committed = np.zeros(self.shape, np.int64)
+        # Per block and granule of shared memory, the number of the copy that may still write it; 0 is none.
+        self._busy = np.zeros((0, 0), np.int32)
 
     def copy_async(self, node: ast.AST, destination: Place, source: Place, instruction: str) -> None:
         """Issue a copy of one element per lane; both places have the type that is copied."""
@@ -58,10 +63,13 @@ class Asynchronous(Synchronisation):
         reading = self._count(node, "async_copy", instruction, source, width)
         self.shade(reading, "load", source, width)
         writing = self._count(node, "async_copy", instruction, destination, width)
-        self.check_in_flight(writing, "async_copy", destination)
+        self.check_in_flight(writing, "async_copy", destination, width)
         self.events.append(writing)
         destination.storage.scatter(destination, source.storage.gather(source, self.shape), within)
-        self._in_flight.append(_Copy(destination, width, self._committed.copy(), within.full.copy(), writing))
+        self._n_copies += 1
+        copy = _Copy(self._n_copies, destination, width, self._committed, within.full.copy(), writing)
+        self._in_flight.append(copy)
+        self._mark_busy(copy)
 
     def commit_copies(self, node: ast.AST) -> None:
         """Close the group of copies issued since the last commit."""
@@ -90,21 +98,22 @@ class Asynchronous(Synchronisation):
         self.wait_for_copies(node, 0)
 
     def _land(self, copy: _Copy, arrived: Mask) -> None:
-        held, self._in_flight = self._in_flight, []
+        self._mark_landed(copy, arrived)
+        self._landing = True
         self.shade(copy.site, "store", replace(copy.place, mask=arrived), copy.n_bytes)
-        self._in_flight = held
+        self._landing = False
 
     def shade(self, site: Site, op: str, place: Place, n_bytes: int, value: Any = None) -> None:
-        if self._in_flight and place.storage.space == "shared":
-            self.check_in_flight(site, op, place)
+        if self._in_flight and not self._landing and place.storage.space == "shared":
+            self.check_in_flight(site, op, place, n_bytes)
             if op != "store":
                 place = self._settled(place, n_bytes)
         if place.mask is not None:
             super().shade(site, op, place, n_bytes, value)
 
-    def check_in_flight(self, site: Site, op: str, place: Place) -> None:
+    def check_in_flight(self, site: Site, op: str, place: Place, n_bytes: int) -> None:
         """Report lanes that touch bytes which a copy may still be writing."""
-        hit = self._touching(place, place.dtype.itemsize)
+        hit = self._touching(place, n_bytes)
         if hit is None:
             return
         lanes, copy = hit
@@ -127,31 +136,44 @@ class Asynchronous(Synchronisation):
             count=int(np.count_nonzero(lanes)),
         )
 
-    def _bytes(self, place: Place) -> np.ndarray:
-        return np.broadcast_to(np.atleast_2d(whole(place.index)) * place.unit + place.phase, self.shape)
+    def _granules(self, place: Place, n_bytes: int) -> list[np.ndarray]:
+        """The granules of shared memory that each lane touches, `(B, T)` each."""
+        granule = self.shared_storage.granule
+        first = np.broadcast_to(np.atleast_2d(whole(place.in_units(granule))), self.shape)
+        return [first + k for k in range(n_bytes // granule)]
+
+    def _mark_busy(self, copy: _Copy) -> None:
+        if not self._busy.size:
+            granule = self.shared_storage.granule
+            self._busy = np.zeros((self.shape[0], -(-self.shared_storage.n_bytes // granule)), np.int32)
+        blocks, lanes = copy.lanes.nonzero()
+        for granules in self._granules(copy.place, copy.n_bytes):
+            self._busy[blocks, granules[blocks, lanes]] = copy.number
+
+    def _mark_landed(self, copy: _Copy, arrived: Mask) -> None:
+        blocks, lanes = arrived.full.nonzero()
+        for granules in self._granules(copy.place, copy.n_bytes):
+            where = blocks, granules[blocks, lanes]
+            mine = self._busy[where] == copy.number
+            self._busy[where[0][mine], where[1][mine]] = 0
 
     def _touching(self, place: Place, n_bytes: int) -> tuple[np.ndarray, _Copy] | None:
         """The active lanes of a place that overlap a copy in flight, and the first such copy."""
         assert place.mask is not None
-        mine = self._bytes(place)
+        if not self._busy.size:
+            return None
+        rows = np.arange(self.shape[0])[:, None]
         found: np.ndarray | None = None
-        first: _Copy | None = None
-        for copy in self._in_flight:
-            busy = np.zeros((self.shape[0], self.shared_storage.n_bytes), bool)
-            start = self._bytes(copy.place)
-            blocks, lanes = copy.lanes.nonzero()
-            for byte in range(copy.n_bytes):
-                busy[blocks, start[blocks, lanes] + byte] = True
-            rows = np.arange(self.shape[0])[:, None]
-            safe = np.where(place.mask.full, mine, 0)
-            overlap = np.zeros(self.shape, bool)
-            for byte in range(n_bytes):
-                overlap |= busy[rows, safe + byte]
-            overlap &= place.mask.full
-            if overlap.any():
-                first = first or copy
-                found = overlap if found is None else found | overlap
-        return None if found is None or first is None else (found, first)
+        for granules in self._granules(place, n_bytes):
+            numbers = self._busy[rows, np.where(place.mask.full, granules, 0)]
+            found = numbers if found is None else np.maximum(found, numbers)
+        assert found is not None
+        found = np.where(place.mask.full, found, 0)
+        if not found.any():
+            return None
+        block, lane = (int(part) for part in np.argwhere(found)[0])
+        number = int(found[block, lane])
+        return found > 0, next(copy for copy in self._in_flight if copy.number == number)
 
     def _settled(self, place: Place, n_bytes: int) -> Place:
         """The place without the lanes that were just reported, lest they be reported again as unwritten."""

@@ -1,10 +1,5 @@
 """The `numba.cuda` surface: coordinates, arrays in shared and local memory, barriers, warp operations,
 atomics.
-
-Wide accesses (`lanewise.ptx`) are here too, as the first users of the door that `registry` describes:
-`ptx.load2/load4/load8(array, index)` give a tuple, `ptx.store2/store4/store8(array, index, ...)` take the
-values; 2, 4 or 8 neighbouring elements of the last dimension that make 8 or 16 bytes, `index` an integer or a
-tuple.
 """
 
 from __future__ import annotations
@@ -396,7 +391,7 @@ def _register_atomics() -> None:
         intrinsic(f"cuda.atomic.{name}")(apply)
 
 
-def _element(engine: Any, node: ast.Call, array: ArrayRef, index: Any) -> Any:
+def element_named(engine: Any, node: ast.Call, array: ArrayRef, index: Any) -> Any:
     """The place of an element that an argument names: an integer, or a tuple with one per dimension."""
     indices = index if isinstance(index, tuple) else (index,)
     if len(indices) != array.ndim:
@@ -421,7 +416,7 @@ def _atomic(
         engine.refuse(node, f"atomic {update.name} on {array.dtype}", "Use integers or floats.")
     if update.name in ("and", "or", "xor", "inc", "dec") and array.dtype.kind not in "iu":
         engine.refuse(node, f"atomic {update.name} on {array.dtype}", "Use an integer array.")
-    place = _element(engine, node, array, index)
+    place = element_named(engine, node, array, index)
     return engine.atomic(
         node, place, update, tuple(engine.as_number(node, number) for number in values), update.name
     )
@@ -438,46 +433,3 @@ def _cas(engine: Any, node: ast.Call, array: Any, index: Any, expected: Any, new
 @intrinsic("cuda.atomic.compare_and_swap")
 def _compare_and_swap(engine: Any, node: ast.Call, array: Any, expected: Any, new: Any) -> Any:
     return _atomic(engine, node, array, 0, (expected, new), _CAS)
-
-
-# -- wide accesses ---------------------------------------------------------------------------------
-
-
-def _wide_place(engine: Any, node: ast.Call, array: Any, index: Any, n: int) -> Any:
-    if not isinstance(array, ArrayRef) or array.storage.space not in ("global", "shared"):
-        engine.refuse(
-            node,
-            "a wide access to something that is no array in memory",
-            "Give it an array argument or a shared array.",
-        )
-    if n * array.dtype.itemsize not in (8, 16) or array.dtype.kind not in "iufb":
-        engine.refuse(
-            node, f"an access of {n} x {array.dtype}", "2, 4 or 8 elements that make 8 or 16 bytes."
-        )
-    if array.strides[-1] * array.unit != array.dtype.itemsize:
-        engine.refuse(
-            node, f"a wide access to {array.name}, whose last dimension has gaps", "Use a C-order array."
-        )
-    return _element(engine, node, array, index)
-
-
-def _register_wide(n: int) -> None:
-    @intrinsic(f"ptx.load{n}")
-    def _load(engine: Any, node: ast.Call, array: Any, index: Any) -> Any:
-        return engine.wide(node, _wide_place(engine, node, array, index, n), n, None)
-
-    @intrinsic(f"ptx.store{n}")
-    def _store(engine: Any, node: ast.Call, array: Any, index: Any, *values: Any) -> None:
-        values = values[0] if len(values) == 1 and isinstance(values[0], tuple) else values
-        if len(values) != n:
-            engine.refuse(node, f"{len(values)} values for a store of {n}", f"Give {n} numbers.")
-        engine.wide(
-            node,
-            _wide_place(engine, node, array, index, n),
-            n,
-            tuple(engine.as_number(node, one) for one in values),
-        )
-
-
-for _n in (2, 4, 8):
-    _register_wide(_n)

@@ -22,7 +22,7 @@ from lanewise.trace.lanes import (
     whole,
 )
 from lanewise.trace.masks import Mask, union
-from lanewise.trace.registry import INTRINSICS, VALUES, nearest
+from lanewise.trace.registry import VALUES, find, nearest
 from lanewise.trace.source import (
     DeviceFunction,
     Function,
@@ -287,7 +287,7 @@ class Elements(Expressions):
             self.tick(node)
             return cast(self.as_number(node, arguments[0]), function)
         if isinstance(function, Symbol):
-            intrinsic = INTRINSICS.get(function.path)
+            intrinsic = find(function.path)
             if intrinsic is None:
                 self.refuse(node, f"a call of {function.path}", nearest(function.path))
             try:

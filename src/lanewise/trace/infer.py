@@ -122,14 +122,18 @@ class Inference(Statements):
 
         Raises `InvalidLaunch` if it writes an array that NumPy protects.
         """
+        self.check_writable(place, kind)
+        for storage in members_of(place.storage):
+            storage.kinds.add(kind)
+            storage.note_element(place.phase, place.unit, n_bytes or place.dtype.itemsize)
+
+    def check_writable(self, place: Place, kind: str) -> None:
+        """Raise `InvalidLaunch` if the kernel writes an array that NumPy protects."""
         if kind != "read" and not place.array.writable:
             raise InvalidLaunch(
                 f"argument {place.array.name}: {self.frame.function.name} writes it, but the array is"
                 " read-only. Pass a writable copy: array.copy()."
             )
-        for storage in members_of(place.storage):
-            storage.kinds.add(kind)
-            storage.note_element(place.phase, place.unit, n_bytes or place.dtype.itemsize)
 
     def atomic(self, node: ast.Call, place: Place, operation: Any, values: tuple[Any, ...], name: str) -> Any:
         """An atomic update gives the old value."""
@@ -138,8 +142,28 @@ class Inference(Statements):
 
     def wide(self, node: ast.AST, place: Place, n: int, values: tuple[Any, ...] | None) -> Any:
         """A vector access of `n` elements."""
-        self.touch(place, "read" if values is None else "write", place.dtype.itemsize)
+        self.span(node, place, n, "load" if values is None else "store")
         return None if values is not None else (self.dummy(place.dtype),) * n
+
+    def span(self, node: ast.AST, place: Place, n: int, op: str) -> Place:
+        """Note what `n` neighbouring elements are for; those of a lane are aligned and handled together."""
+        kind = {"load": "read", "store": "write"}.get(op, op)
+        self.check_writable(place, kind)
+        for storage in members_of(place.storage):
+            storage.kinds.add(kind)
+            storage.note_element(0, n * place.dtype.itemsize, n * place.dtype.itemsize)
+        return place
+
+    def access(
+        self, node: ast.AST, op: str, instruction: str, place: Place, n_bytes: int, shaded: str = ""
+    ) -> None:
+        """Nothing to count among dummies; `span` has noted the kind."""
+
+    def check_constant(self, node: ast.AST, place: Place, n: int) -> None:
+        """Nothing is written among dummies."""
+
+    def require_whole_warps(self, node: ast.AST, name: str) -> None:
+        """The one warp of dummies is whole."""
 
     def copy_async(self, node: ast.AST, destination: Place, source: Place, instruction: str) -> None:
         """A copy reads and writes."""
@@ -182,7 +206,7 @@ class Inference(Statements):
                     " slice them apart."
                 )
             self.facts.shared[key] = SharedArray(dtype, shape, offset)
-        if not dynamic:
+        if not dynamic and dtype.names:  # numbers lie where their size divides, whatever lies before them
             self.shared_storage.note_element(
                 self.facts.shared[key].offset or 0, dtype.itemsize, dtype.itemsize
             )

@@ -25,7 +25,7 @@ from lanewise.trace.hazards import HazardLog
 from lanewise.trace.infer import Facts
 from lanewise.trace.lanes import INT64, cast, is_constant, limits, typed, whole
 from lanewise.trace.launch import Launch
-from lanewise.trace.masks import Mask
+from lanewise.trace.masks import Mask, union
 from lanewise.trace.refusals import KernelLimit
 from lanewise.trace.shadow import Shadow
 from lanewise.trace.sites import Site
@@ -174,17 +174,7 @@ class Memory(Tracking):
     def wide(self, node: ast.AST, place: Place, n: int, values: tuple[Any, ...] | None) -> Any:
         """A vector access: `n` neighbouring elements of each lane by one instruction."""
         op = "load" if values is None else "store"
-        last = place.array.size if isinstance(place.array.size, int) else limits(place.array.size)[0]
-        beyond = limits(place.index)[1] + n > last + (
-            place.array.start if isinstance(place.array.start, int) else last
-        )
-        if beyond:
-            place = self._keep_inside(place, n)
-        if place.outside is not None:
-            self.report_bounds(node, place, op, n)
-        if place.mask is None:
-            return None if values is not None else (place.dtype.type(0),) * n
-        place = self._keep_aligned(node, place, n * place.dtype.itemsize, op)
+        place = self.span(node, place, n, op)
         if place.mask is None:
             return None if values is not None else (place.dtype.type(0),) * n
         self.observe(node, op, place, None, n)
@@ -195,14 +185,42 @@ class Memory(Tracking):
             part.storage.scatter(part, cast(value, part.dtype), place.mask)
         return None
 
+    def span(self, node: ast.AST, place: Place, n: int, op: str) -> Place:
+        """The lanes whose `n` neighbouring elements lie in the array and are aligned to all of them.
+
+        The others are reported; the mask of the result is None if none is left.
+        """
+        array = place.array
+        last = array.size if isinstance(array.size, int) else limits(array.size)[0]
+        beyond = limits(place.index)[1] + n > last + (array.start if isinstance(array.start, int) else last)
+        if beyond:
+            place = self._keep_inside(place, n)
+        if place.outside is not None:
+            self.report_bounds(node, place, op, n)
+        return self._keep_aligned(node, place, n * place.dtype.itemsize, op)
+
+    def access(
+        self, node: ast.AST, op: str, instruction: str, place: Place, n_bytes: int, shaded: str = ""
+    ) -> Site:
+        """Count an instruction that moves `n_bytes` at each place, and check it against earlier accesses.
+
+        `shaded` says how it stands to them where that is not its `op`: "acquire" and "release" are atomic.
+        """
+        site = self._count(node, op, instruction, place, n_bytes)
+        self.shade(site, shaded or op, place, n_bytes)
+        return site
+
     def _keep_inside(self, place: Place, n: int) -> Place:
         """Take out lanes whose vector ends behind the last element of the array."""
+        if place.mask is None:
+            return place
         array = place.array
         end = add(array.start, array.size)
         ok = np.atleast_2d(whole(place.index) + n <= whole(end))
-        within, outside = (place.mask or self.active).split(ok)
+        within, outside = place.mask.split(ok)
         if outside is None:
             return place
+        outside = union(outside, place.outside)
         return replace(place, mask=within, outside=outside, index=np.where(ok, whole(place.index), 0))
 
     def _keep_aligned(self, node: ast.AST, place: Place, width: int, op: str) -> Place:

@@ -1,12 +1,13 @@
 """The closed set of functions and values that a kernel may use, by dotted name.
 
-`lanewise.ptx` and others add an intrinsic with the decorator:
+A module adds an intrinsic with the decorator:
 
-    @intrinsic("ptx.load4")
-    def load4(engine, node, array, index): ...
+    @intrinsic("cuda.clz")
+    def clz(engine, node, number): ...
 
-`engine` is the pass (type inference or execution). It offers `element`, `load`, `store`, `atomic`, `barrier`,
-`tick`, the active `mask` and `frame`; `node` is the call, for messages and for the source position of memory
+`lanewise.ptx` adds its own where it declares their PTX. `engine` is the pass (type inference or execution).
+It offers `element`, `load`, `store`, `wide`, `span`, `access`, `atomic`, `copy_async`, `barrier`, `tick`, the
+active `mask` and `frame`; `node` is the call, for messages and for the source position of memory
 accesses. During type inference the same function runs on one warp of dummy lanes, so its result has the right
 type by construction.
 """
@@ -40,6 +41,16 @@ def value(path: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
         return function
 
     return register
+
+
+def find(path: str) -> Callable[..., Any] | None:
+    """The meaning of a name, or None. The names of `lanewise.ptx` are there once a kernel asks for one."""
+    if path.startswith("ptx.") and path not in INTRINSICS:
+        # Late: the intrinsics are built on the tracer, and numba comes with them where it is installed.
+        from lanewise import ptx
+
+        INTRINSICS.update(ptx.meanings())
+    return INTRINSICS.get(path)
 
 
 def nearest(path: str) -> str:

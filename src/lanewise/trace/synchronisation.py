@@ -138,6 +138,31 @@ class Synchronisation(Memory):
                 unnamed, line, f"executes {name} at line {line}, but the mask does not name its lane"
             )
 
+    def require_whole_warps(self, node: ast.AST, name: str) -> None:
+        """Report warps that run `name` with some of their lanes: it takes all 32 together."""
+        active = self.active.array
+        if active.shape[1] == 1:
+            return
+        by_warp = active.reshape(len(active), -1, WARP_LANES)
+        partial = by_warp.any(axis=2) & ~by_warp.all(axis=2)
+        if not partial.any():
+            return
+        line = getattr(node, "lineno", 0)
+        absent = Mask.of(np.repeat(partial, WARP_LANES, axis=1) & ~active, self.shape)
+        here = Mask.of(np.repeat(partial, WARP_LANES, axis=1) & active, self.shape)
+        assert absent is not None
+        assert here is not None
+        block, lane = first_lane(here)
+        warp = lane // WARP_LANES
+        present = np.flatnonzero(here.full[block, warp * WARP_LANES : (warp + 1) * WARP_LANES])
+        text = (
+            f"runs {name} at line {line} with {lanes(present)} of warp {warp} only; it takes all 32 lanes"
+            " together, and the result is undefined. Call it where the whole warp goes, in blocks of a"
+            " multiple of 32 threads."
+        )
+        case = self.case("divergent_warp_op", line, block, lane, text)
+        self.log.add("divergent_warp_op", line, case, count=int(np.count_nonzero(absent.full)))
+
     def _report_warp_op(self, mask: Mask, line: int, deed: str) -> None:
         block, lane = first_lane(mask)
         warp = slice(lane // WARP_LANES * WARP_LANES, lane // WARP_LANES * WARP_LANES + WARP_LANES)

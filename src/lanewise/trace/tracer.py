@@ -124,7 +124,7 @@ def _lay_out_shared(shared: SharedStorage, launch: Launch, facts: Facts) -> None
     n_bytes = launch.shared_bytes(facts.static_bytes)
     shared.n_bytes = -(-n_bytes // 16) * 16
     for array in facts.shared.values():
-        if array.offset is None:
+        if array.offset is None and array.dtype.names:
             shared.note_element(
                 launch.dynamic_offset(facts.static_bytes), array.dtype.itemsize, array.dtype.itemsize
             )

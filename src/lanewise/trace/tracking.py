@@ -12,8 +12,6 @@ from lanewise.trace.arrays import (
     Place,
     SharedStorage,
     Storage,
-    add,
-    scaled,
 )
 from lanewise.trace.hazards import Coordinates, Hazard, HazardLog, Severity
 from lanewise.trace.lanes import limits, whole
@@ -23,7 +21,14 @@ from lanewise.trace.shadow import Meeting, Now, Shadow, thread_of, time_of
 from lanewise.trace.sites import Site
 from lanewise.trace.statements import Statements
 
-VERBS = {"load": "reads", "store": "writes", "atomic": "updates", "async_copy": "copies into"}
+VERBS = {
+    "load": "reads",
+    "store": "writes",
+    "atomic": "updates",
+    "async_copy": "copies into",
+    "acquire": "reads (load_acquire)",
+    "release": "writes (store_release)",
+}
 _PAST = {"load": "read", "store": "wrote", "atomic": "updated atomically", "async_copy": "copied into"}
 
 
@@ -98,7 +103,7 @@ class Tracking(Statements):
         if storage.space == "global" and not storage.starts_uninitialized and kinds in ({"read"}, {"atomic"}):
             return
         granule = storage.granule
-        first = add(scaled(place.index, place.unit // granule), place.phase // granule)
+        first = place.in_units(granule)
         assert place.mask is not None
         if storage.space == "shared":
             lanes = self._shared_lanes(first, place.mask)
@@ -109,11 +114,39 @@ class Tracking(Statements):
         checks_writes = storage.space == "shared" or storage.starts_uninitialized
         for k in range(n_bytes // granule):
             here = index + k if k else index
-            if op != "store" and checks_writes:
+            if op not in ("store", "release") and checks_writes:
                 missing = shadow.unwritten(here)
                 if missing is not None:
                     self._report_unwritten(site, place, missing, select, op)
-            {"load": shadow.read, "store": shadow.write, "atomic": shadow.atomic}[op](here, now, report)
+            {"load": shadow.read, "store": shadow.write}.get(op, shadow.atomic)(here, now, report)
+
+    def check_constant(self, node: ast.AST, place: Place, n: int) -> None:
+        """Report reads through the read-only path of elements that the kernel has written."""
+        storage, mask = place.storage, place.mask
+        shadow = storage.shadow
+        if mask is None or shadow is None or not storage.kinds & {"write", "atomic"}:
+            return
+        granule = storage.granule
+        first = np.broadcast_to(np.atleast_2d(whole(place.in_units(granule))), self.shape)
+        written = np.zeros(self.shape, np.int64)
+        for k in range(n * place.dtype.itemsize // granule):
+            within = np.minimum(first + k, shadow.n_granules - 1)
+            written = np.maximum(written, shadow.written[within])
+        stale = Mask.of((written > 0) & mask.full, self.shape)
+        if stale is None:
+            return
+        block, lane = first_lane(stale)
+        before = self.events[int(time_of(written[block, lane]))]
+        element, line = self.element_text(place, block, lane), getattr(node, "lineno", 0)
+        other_line = before.line if before else line
+        text = (
+            f"reads {element} (line {line}) as read-only data, but the kernel writes it at line {other_line};"
+            " ld.global.nc may still give the old value. Use a load without nc."
+        )
+        case = self.case("global_race", line, block, lane, text, other_line=other_line, element=element)
+        self.log.add(
+            "global_race", line, case, other_line=other_line, array=place.array.name, count=n_lanes(stale)
+        )
 
     def _shared_lanes(
         self, first: Any, mask: Mask
