@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from lanewise.errors import Error, Unfit
 
@@ -18,6 +20,7 @@ except ModuleNotFoundError as error:  # with numpy alone the package works; its 
 
 if TYPE_CHECKING:
     from lanewise.experiments import Experiment
+    from lanewise.measure import Outcome
 
 app = typer.Typer(
     help="GPU memory access patterns, lane by lane.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -61,36 +64,53 @@ def measure(
     plan = measuring.Plan(
         topics, folder, provenance, settings, only=tuple(only), again=again, seconds=seconds
     )
-    _finish(folder, _with_progress(plan))
+    with _bars({name: measuring.n_due(plan, name) for name in topics}) as report:
+        outcomes = measuring.measure(plan, report)
+    _finish(folder, outcomes)
 
 
-def _with_progress(plan: Any) -> list[Any]:
-    """Measure, with a bar for each topic."""
+@app.command()
+def counters(
+    topic: Topic = [],  # noqa: B006
+    every: All = False,
+    only: Only = [],  # noqa: B006
+    gpu_name: GpuName = "",
+    again: Again = False,
+    out_folder: Out = None,
+) -> None:
+    """Read the hardware counters of kernels on this machine's GPU with Nsight Compute, and record them."""
+    from lanewise import counters as counting
+    from lanewise import measure as measuring
+
+    topics = _chosen(topic, every, only)
+    measuring.require_gpu()
+    ncu = counting.find_ncu()
+    provenance = counting.provenance(ncu)
+    folder = (out_folder or _package_records()) / (gpu_name or measuring.short_name(provenance.gpu))
+    plan = counting.Plan(topics, folder, provenance, ncu, only=tuple(only), again=again)
+    with _bars({name: counting.n_due(plan, name) for name in topics}) as report:
+        outcomes = counting.count(plan, lambda name, n_done: report(name, "", n_done))
+    _finish(folder, outcomes)
+
+
+@contextmanager
+def _bars(totals: dict[str, int]) -> Iterator[Callable[[str, str, int], None]]:
+    """A progress bar for each topic that has something to do; gives what moves them."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from lanewise.measure import measure as run
-    from lanewise.measure.runner import due
-
-    columns = (
-        TextColumn("{task.fields[topic]:<18}"),
-        BarColumn(20),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=err) as progress:
-        tasks = {}
-        for topic, experiments in plan.topics.items():
-            n_cases = sum(len(experiments[i].timed) for i in due(plan, topic))
-            tasks[topic] = progress.add_task("", total=n_cases, topic=topic)
+    name = TextColumn("{task.fields[topic]:<18}")
+    doing = TextColumn("{task.description}", markup=False)
+    with Progress(name, BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), doing, console=err) as bars:
+        tasks = {topic: bars.add_task("", total=n, topic=topic) for topic, n in totals.items() if n}
 
         def report(topic: str, doing: str, n_done: int) -> None:
-            progress.update(tasks[topic], advance=n_done, description=doing or None)
+            if topic in tasks:
+                bars.update(tasks[topic], advance=n_done, description=doing or None)
 
-        return run(plan, report)
+        yield report
 
 
-def _finish(folder: Path, outcomes: list[Any]) -> None:
+def _finish(folder: Path, outcomes: list[Outcome]) -> None:
     """Say what was written, and end with status 1 if anything failed."""
     written = [f"{outcome.topic}: {', '.join(outcome.written)}" for outcome in outcomes if outcome.written]
     current = sum(len(outcome.current) for outcome in outcomes)

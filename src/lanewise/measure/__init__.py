@@ -14,7 +14,7 @@ instead.
 
 from lanewise.measure.protocol import Settings
 from lanewise.measure.provenance import provenance, require_gpu, short_name, tools, why_unfit
-from lanewise.measure.runner import Outcome, Plan, measure
+from lanewise.measure.runner import Outcome, Plan, measure, n_due
 from lanewise.measure.summary import Figure, summary
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Plan",
     "Settings",
     "measure",
+    "n_due",
     "provenance",
     "require_gpu",
     "short_name",

@@ -77,6 +77,11 @@ def due(plan: Plan, topic: str) -> list[int]:
     ]
 
 
+def n_due(plan: Plan, topic: str) -> int:
+    """The number of a topic's cases that must be measured."""
+    return sum(len(plan.topics[topic][i].timed) for i in due(plan, topic))
+
+
 def path_of(plan: Plan, topic: str) -> Path:
     """The record file of a topic."""
     return plan.home / f"{topic}.json"

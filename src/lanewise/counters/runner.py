@@ -1,0 +1,180 @@
+"""Profile many topics, one run of the profiler for each and each set of counters, and write what was read."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lanewise.counters import ncu as profiler
+from lanewise.counters.ncu import ProfilerFailed
+from lanewise.experiments import Case, Experiment
+from lanewise.measure import Outcome, store
+from lanewise.records import Provenance
+
+TABLE = "counters"
+AT_ONCE = 6  # profilers beside each other; the GPU is theirs in turn
+Place = tuple[int, str, int]  # experiment, "counted" or "timed", case
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be profiled, and where records lie."""
+
+    topics: dict[str, tuple[Experiment, ...]]
+    home: Path
+    provenance: Provenance
+    ncu: str
+    only: tuple[str, ...] = ()
+    again: bool = False
+    seconds: float = 900.0
+    source: Callable[[str], str] = lambda topic: f"lanewise.experiments.{topic}:experiments"
+    child: tuple[str, ...] = (sys.executable, "-m", "lanewise.counters.child")
+
+
+@dataclass
+class Run:
+    """One run of the profiler: a topic's cases that share a set of counters."""
+
+    topic: str
+    places: list[Place]
+    profiled: bool
+    rows: dict[Place, store.Row] = field(default_factory=dict)
+
+
+def wanted(experiment: Experiment) -> list[tuple[str, int, Case]]:
+    """The cases of an experiment that are profiled: all counted ones, and timed ones that ask for it."""
+    counted = [("counted", i, case) for i, case in enumerate(experiment.counted)]
+    return counted + [("timed", i, case) for i, case in enumerate(experiment.timed) if case.profiled]
+
+
+def path_of(plan: Plan, topic: str) -> Path:
+    """The counter file of a topic."""
+    return plan.home / f"{topic}.counters.json"
+
+
+def due(plan: Plan, topic: str) -> list[int]:
+    """The numbers of a topic's experiments whose counters are not recorded as they are now."""
+    content = store.read(path_of(plan, topic))
+    return [
+        i
+        for i, experiment in enumerate(plan.topics[topic])
+        if (cases := [case for _, _, case in wanted(experiment)])
+        and (not plan.only or experiment.id in plan.only)
+        and (plan.again or not store.is_current(content, experiment, cases, TABLE))
+    ]
+
+
+def n_due(plan: Plan, topic: str) -> int:
+    """The number of a topic's cases that must be profiled."""
+    return sum(len(wanted(plan.topics[topic][i])) for i in due(plan, topic))
+
+
+def count(plan: Plan, report: Callable[[str, int], None] = lambda topic, n: None) -> list[Outcome]:
+    """Profile all that is due and give each topic's outcome. Raises `Unfit` if the profiler may not look."""
+    runs = [run for topic in plan.topics for run in _runs(plan, topic, due(plan, topic))]
+    outcomes = {topic: Outcome(topic) for topic in plan.topics}
+
+    def one(run: Run) -> None:
+        try:
+            run.rows = profile(plan, run)
+        except ProfilerFailed as error:
+            run.rows = {place: {"error": str(error)} for place in run.places}
+        report(run.topic, len(run.places))
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        refused = [future.exception() for future in [pool.submit(one, run) for run in runs]]
+    for topic, experiments in plan.topics.items():
+        rows = {place: row for run in runs if run.topic == topic for place, row in run.rows.items()}
+        for number in due(plan, topic):
+            _write(plan, topic, experiments[number], number, rows, outcomes[topic])
+    if error := next((error for error in refused if error), None):
+        raise error
+    return list(outcomes.values())
+
+
+def _runs(plan: Plan, topic: str, numbers: Sequence[int]) -> Iterator[Run]:
+    for profiled in (False, True):
+        places: list[Place] = [
+            (number, table, i)
+            for number in numbers
+            for table, i, case in wanted(plan.topics[topic][number])
+            if case.profiled == profiled
+        ]
+        if places:
+            yield Run(topic, places, profiled)
+
+
+def profile(plan: Plan, run: Run) -> dict[Place, store.Row]:
+    """One run of the profiler; a row for each place. Raises `Unfit` or `ProfilerFailed`."""
+    with tempfile.TemporaryDirectory(prefix="lanewise-") as folder:
+        job, done, report = (Path(folder, name) for name in ("job.json", "done.jsonl", "report.ncu-rep"))
+        job.write_text(json.dumps({"source": plan.source(run.topic), "places": run.places}))
+        command = [*plan.child, str(job), str(done)]
+        output = profiler.profile(plan.ncu, command, run.profiled, report, plan.seconds)
+        if not done.exists():
+            raise ProfilerFailed(f"The profiled program did not start: {output.strip()[-600:]}")
+        said = [json.loads(line) for line in done.read_text().splitlines()]
+        raw = profiler.raw_rows(profiler.page(plan.ncu, report, "raw"))
+        source = [] if run.profiled else profiler.source_rows(profiler.page(plan.ncu, report, "source"))
+    return rows_of(run, said, raw, source)
+
+
+def rows_of(
+    run: Run, said: Sequence[dict[str, Any]], raw: Sequence[dict[str, Any]], source: Sequence[Any]
+) -> dict[Place, store.Row]:
+    """Give each place its launch: the profiler lists launches in the order in which they were made."""
+    rows: dict[Place, store.Row] = {
+        place: {"error": "The profiler saw no launch of it."} for place in run.places
+    }
+    launched = [_place(line) for line in said if "error" not in line]
+    for i, place in enumerate(launched[: len(raw)]):
+        rows[place] = {"profiled": run.profiled, "metrics": raw[i]["metrics"], "name": raw[i]["kernel"]}
+        if i < len(source):
+            rows[place]["opcodes"] = source[i]
+    for line in said:
+        if "error" in line:
+            rows[_place(line)] = {"error": line["error"]}
+    return rows
+
+
+def _place(line: dict[str, Any]) -> Place:
+    number, table, i = line["place"]
+    return int(number), str(table), int(i)
+
+
+def _write(
+    plan: Plan,
+    topic: str,
+    experiment: Experiment,
+    number: int,
+    rows: dict[Place, store.Row],
+    outcome: Outcome,
+) -> None:
+    """Write an experiment of which every case was tried."""
+    mine = [(case, rows.get((number, table, i))) for table, i, case in wanted(experiment)]
+    if any(row is None for _, row in mine):
+        return
+    whole = [{**store.identity(case), **_checked(case, row or {})} for case, row in mine]
+    path = path_of(plan, topic)
+    content = store.read(path)
+    failures = [f"{experiment.id} {text}" for text in store.failures(whole)]
+    outcome.failed += failures
+    if failures and store.is_good(content, experiment.id, TABLE):
+        outcome.failed.append(f"{experiment.id}: the record of before stays as it is.")
+        return
+    store.write(path, store.merged(content, experiment, whole, plan.provenance, TABLE))
+    outcome.written.append(experiment.id)
+
+
+def _checked(case: Case, row: store.Row) -> store.Row:
+    """The row without the profiler's name of the kernel, which must hold ours."""
+    name = row.pop("name", None)
+    if name is not None and case.name not in name:
+        return {"error": f"The profiler saw {name!r} in its place."}
+    return row
