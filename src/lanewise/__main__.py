@@ -137,7 +137,7 @@ def _chosen(
 ) -> dict[str, tuple[Experiment, ...]]:
     """The experiments of the topics asked for. Raises `Unfit` for a name that there is not."""
     try:
-        from lanewise.experiments import all_experiments, topics
+        from lanewise.experiments import experiments_of, topics
     except ModuleNotFoundError as error:
         raise Unfit(f"The experiments need {error.name}. Run: pip install 'lanewise[gpu]'") from error
     unknown = sorted(set(names) - set(topics()))
@@ -145,7 +145,7 @@ def _chosen(
         raise Unfit(f"There is no topic {unknown[0]!r}. There are: {', '.join(topics())}.")
     if not (names or every or only):
         raise Unfit("Say what to measure: --all, --topic NAME or --only E-04.")
-    chosen = {name: given for name, given in all_experiments().items() if not names or name in names}
+    chosen = {name: experiments_of(name) for name in topics() if not names or name in names}
     ids = {experiment.id for given in chosen.values() for experiment in given}
     if missing := sorted(set(only or ()) - ids):
         raise Unfit(f"There is no experiment {missing[0]!r}. There are: {', '.join(sorted(ids))}.")

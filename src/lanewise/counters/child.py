@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ def run(job: dict[str, Any], done: Path) -> None:
                 try:
                     held = Held(gpu, values)
                     launch = gpu.launcher(case, held.arguments(case))
-                    check(held, case, _seen(cuda, launch, lambda place=place: say(place)))
+                    check(held, case, _seen(cuda, launch, partial(say, place)))
                 except Exception as error:
                     say(place, error=f"{type(error).__name__}: {error}")
                     if getattr(error, "is_fatal", False):

@@ -9,7 +9,7 @@ from pkgutil import iter_modules
 
 from lanewise.experiments.plan import Case, Ceiling, Experiment, Problem
 
-__all__ = ["Case", "Ceiling", "Experiment", "Problem", "all_experiments", "topics"]
+__all__ = ["Case", "Ceiling", "Experiment", "Problem", "all_experiments", "experiments_of", "topics"]
 
 
 def topics() -> tuple[str, ...]:
@@ -17,6 +17,11 @@ def topics() -> tuple[str, ...]:
     return tuple(sorted(module.name for module in iter_modules(__path__) if module.name != "plan"))
 
 
+def experiments_of(topic: str) -> tuple[Experiment, ...]:
+    """The experiments of one topic. Needs numba, for the kernels."""
+    return tuple(import_module(f"{__name__}.{topic}").experiments())
+
+
 def all_experiments() -> dict[str, tuple[Experiment, ...]]:
     """The experiments of each topic. Needs numba, for the kernels."""
-    return {topic: import_module(f"{__name__}.{topic}").experiments() for topic in topics()}
+    return {topic: experiments_of(topic) for topic in topics()}

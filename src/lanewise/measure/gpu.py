@@ -13,10 +13,13 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numba import cuda as _numba_cuda
 
 from lanewise.experiments import Case
 from lanewise.measure import ceilings
 from lanewise.measure.protocol import Work
+
+cuda: Any = _numba_cuda  # numba carries no types
 
 FLUSH_US = 250.0
 ALWAYS_ALLOWED_SHARED_BYTES = 48 * 1024  # beyond it, dynamic shared memory needs permission
@@ -34,20 +37,19 @@ class NumbaGpu:
     """The first GPU that numba sees; `lanewise.measure.protocol.Gpu` says what each method means."""
 
     def __init__(self) -> None:
-        self._cuda: Any = import_module("numba.cuda")
         self._driver: Any = import_module("numba.cuda.cudadrv.driver")
-        self._device = self._cuda.get_current_device()
-        self._context = self._cuda.current_context()
+        self._device = cuda.get_current_device()
+        self._context = cuda.current_context()
         self._clock = Clock(str(getattr(self._device, "uuid", "")))
         self._seen_mhz: int | None = None
         self._copies: tuple[Any, Any] | None = None
         self._flush = self._make_flush()
 
     def put(self, array: np.ndarray) -> Any:
-        return self._cuda.to_device(np.asarray(array))
+        return cuda.to_device(np.asarray(array))
 
     def poisoned(self, array: np.ndarray) -> Any:
-        held = self._cuda.device_array(array.shape, array.dtype)
+        held = cuda.device_array(array.shape, array.dtype)
         self.poison(held)
         return held
 
@@ -86,7 +88,7 @@ class NumbaGpu:
 
     def wait(self) -> None:
         try:
-            self._cuda.synchronize()
+            cuda.synchronize()
         except Exception as error:
             raise GpuFault(str(error)) from error
 
@@ -94,7 +96,7 @@ class NumbaGpu:
         half = max(1, n_bytes // 2)
         if self._copies is None or self._copies[0].size < half:
             self._copies = None
-            self._copies = self._cuda.device_array(half, np.uint8), self._cuda.device_array(half, np.uint8)
+            self._copies = cuda.device_array(half, np.uint8), cuda.device_array(half, np.uint8)
         src, dst = self._copies
         return lambda: self._driver.device_to_device(dst, src, half)
 
@@ -102,7 +104,7 @@ class NumbaGpu:
         return ceilings.products(kind, arrays)
 
     def sample(self, works: Sequence[Work], n: int) -> list[list[float]]:
-        events = [(self._cuda.event(), self._cuda.event()) for _ in works]
+        events = [(cuda.event(), cuda.event()) for _ in works]
         samples: list[list[float]] = [[] for _ in works]
         try:
             for i in range(n):
@@ -116,7 +118,7 @@ class NumbaGpu:
                     self._seen_mhz = self._clock.sm_mhz()
                 self.wait()
                 for us, (start, stop) in zip(samples, events, strict=True):
-                    us.append(1000 * self._cuda.event_elapsed_time(start, stop))
+                    us.append(1000 * cuda.event_elapsed_time(start, stop))
         except self._driver.CudaAPIError as error:
             raise GpuFault(str(error)) from error
         return samples
@@ -132,17 +134,17 @@ class NumbaGpu:
     def _make_flush(self) -> Callable[[], None]:
         """A launch that reads twice the L2 cache for at least `FLUSH_US`."""
         l2_bytes = int(self._device.L2_CACHE_SIZE)
-        junk = self._cuda.device_array(max(1 << 20, l2_bytes // 2), np.float32)
+        junk = cuda.device_array(max(1 << 20, l2_bytes // 2), np.float32)
         self._driver.device_memset(junk, 0, _bytes(junk))
-        out = self._cuda.device_array(1, np.float32)
-        kernel = self._cuda.jit(_read_all)[8 * int(self._device.MULTIPROCESSOR_COUNT), 256]
-        start, stop = self._cuda.event(), self._cuda.event()
+        out = cuda.device_array(1, np.float32)
+        kernel = cuda.jit(_read_all)[8 * int(self._device.MULTIPROCESSOR_COUNT), 256]
+        start, stop = cuda.event(), cuda.event()
         for _ in range(2):  # the first launch compiles
             start.record()
             kernel(junk, 8, out)
             stop.record()
             stop.synchronize()
-        one_round_us = max(1.0, 1000 * self._cuda.event_elapsed_time(start, stop) / 8)
+        one_round_us = max(1.0, 1000 * cuda.event_elapsed_time(start, stop) / 8)
         rounds = max(1, round(0.5 + FLUSH_US / one_round_us))
         return lambda: kernel(junk, rounds, out)
 
@@ -159,8 +161,6 @@ def compile_case(case: Case, arguments: Sequence[Any]) -> Any:
 
 def _read_all(junk, n_rounds, out):  # type: ignore[no-untyped-def]
     """Read an array `n_rounds` times; `out` keeps the compiler from leaving that out."""
-    from numba import cuda
-
     total = junk[0]
     for _ in range(n_rounds):
         for i in range(cuda.grid(1), junk.size, cuda.gridsize(1)):
