@@ -5,6 +5,7 @@
 - asynchronous copies: `cp_async_4`, ..., `cp_async_cg_16`, `cp_async_commit`, `cp_async_wait`
 - conversions: `pack_half2`, `unpack_half2`, `pack_bf16x2`, `unpack_bf16x2`, `exp2_approx`
 - ordered accesses: `load_acquire`, `store_release`
+- before a launch: `allow_dynamic_shared`
 
 `index` is an integer, or a tuple with one integer per dimension, in elements; the element there must be
 aligned to the whole access.
@@ -29,6 +30,7 @@ from lanewise.ptx.copies import (
     cp_async_wait_all,
 )
 from lanewise.ptx.declare import OnlyInKernels, UnsupportedCapability
+from lanewise.ptx.launching import CannotAllow, allow_dynamic_shared
 from lanewise.ptx.matrices import (
     ldmatrix_x1,
     ldmatrix_x1_trans,
@@ -64,9 +66,11 @@ from lanewise.ptx.wide import (
 )
 
 __all__ = [
+    "CannotAllow",
     "OnlyInKernels",
     "UnsupportedCapability",
     "WrongOperand",
+    "allow_dynamic_shared",
     "cp_async_4",
     "cp_async_8",
     "cp_async_16",

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
+from numba import cuda
 from numba.cuda import cgutils, types
 from numba.cuda.core.targetconfig import ConfigStack
+from numba.cuda.cudadrv import driver
 from numba.cuda.cudaimpl import lower
 from numba.cuda.typing.templates import AbstractTemplate, infer, infer_global
 
@@ -310,3 +312,39 @@ _GENERATORS: dict[type, Callable[..., Any]] = {
     SharedAddress: _address,
     Assembly: _assemble,
 }
+
+
+# -- launches --------------------------------------------------------------------------------------
+
+
+def allow_dynamic_shared(kernel: Any, n_bytes: int, arguments: tuple[Any, ...]) -> str:
+    """Raise the limit of every compiled version of a kernel; says what is wrong, or nothing."""
+    if not hasattr(kernel, "overloads"):
+        return f"got a {type(kernel).__name__}; it takes a cuda.jit kernel."
+    if not cuda.is_available():
+        return "there is no GPU here. Trace the kernel with dynamic_shared_bytes instead."
+    if arguments:
+        kernel.compile(tuple(kernel.typeof_pyval(argument) for argument in arguments))
+    if not kernel.overloads:
+        return "the kernel is not compiled yet. Give the arguments of the launch too, or launch it once."
+    device = cuda.get_current_device()
+    functions = [version._codelibrary.get_cufunc() for version in kernel.overloads.values()]
+    static = max(function.attrs.shared for function in functions)
+    most = device.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN - static
+    if n_bytes > most:
+        name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+        return (
+            f"{n_bytes:,} bytes; a block on this {name} has {most:,} bytes of dynamic shared memory beside"
+            f" {static:,} static ones. Use smaller tiles or fewer stages."
+        )
+    for function in functions:
+        _set_limit(function, n_bytes, device)
+    return ""
+
+
+def _set_limit(function: Any, n_bytes: int, device: Any) -> None:
+    attribute = driver.binding.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    if hasattr(function, "kernel"):  # newer numba-cuda: a kernel of the library interface
+        driver.driver.cuKernelSetAttribute(attribute, n_bytes, function.handle, device.id)
+    else:
+        driver.driver.cuFuncSetAttribute(function.handle, attribute, n_bytes)
