@@ -1,0 +1,209 @@
+"""Experiments with attention: the scores written to memory, kept in registers, and on Tensor Cores."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lanewise.experiments.plan import Case, Ceiling, Experiment, Problem
+from lanewise.kernels import attention, attention_flash
+from lanewise.kernels.attention import LANES, PARTS, PER_WARP, ROWS, SIZE, TILE, WARPS
+
+HEADS = 4
+LENGTHS = (1024, 2048, 4096, 8192)
+PROFILED = (1024, 4096, 8192)  # scores that fit the L2 cache, and that do not
+FULL_HEADS = 32
+
+
+def _inputs(heads: int, n: int, rng: np.random.Generator) -> Mapping[str, Any]:
+    return {name: rng.standard_normal((heads, n, SIZE), np.float32).astype(np.float16) for name in "qkv"}
+
+
+def _score_inputs(heads: int, n: int, rng: np.random.Generator) -> Mapping[str, Any]:
+    """Scores as queries and keys of spread 1 would give them."""
+    return {"s": rng.standard_normal((heads, n, n), np.float32).astype(np.float16)}
+
+
+def _weight_inputs(heads: int, n: int, rng: np.random.Generator) -> Mapping[str, Any]:
+    """Weights near 1 / n, and values."""
+    weights = rng.random((heads, n, n), np.float32) * np.float32(2 / n)
+    return {
+        "p": weights.astype(np.float16),
+        "v": rng.standard_normal((heads, n, SIZE), np.float32).astype(np.float16),
+    }
+
+
+def _scores(values: Mapping[str, Any]) -> Mapping[str, np.ndarray]:
+    return {"s": attention.reference_scores(values["q"], values["k"])}
+
+
+def _softmax(values: Mapping[str, Any]) -> Mapping[str, np.ndarray]:
+    return {"p": attention.reference_softmax(values["s"])}
+
+
+def _values(values: Mapping[str, Any]) -> Mapping[str, np.ndarray]:
+    return {"dst": attention.reference_values(values["p"], values["v"])}
+
+
+def _attention(values: Mapping[str, Any]) -> Mapping[str, np.ndarray]:
+    return {"dst": attention.reference(values["q"], values["k"], values["v"])}
+
+
+def unfused_cases(heads: int, n: int) -> tuple[Case, ...]:
+    """The three kernels with the scores in global memory; n is a multiple of 32.
+
+    A tile step of a block of 32 warps stores two tiles, 32 rows each, and reads two words 32 times a warp. A
+    warp's 32 halves are two sectors.
+    """
+    square, tiles, n_rows = heads * n * n, n // TILE, heads * n
+    score_steps, value_steps = heads * tiles * tiles * (SIZE // TILE), heads * tiles * (SIZE // TILE) * tiles
+    per_row = n // LANES  # warp accesses
+    shape = f"{heads}x{n}x{SIZE}"
+    return (
+        Case(
+            f"scores n={n}",
+            attention.scores,
+            Problem(f"scores {shape}", partial(_inputs, heads, n), _scores, 4e-3, 2e-3),
+            (tiles, tiles, heads),
+            attention.TILE_BLOCK,
+            useful_bytes=2 * (2 * n_rows * SIZE + square),
+            flops=2 * square * SIZE,
+            arithmetic={
+                "shared.load.wavefronts": score_steps * 2 * TILE * TILE,
+                "shared.store.wavefronts": score_steps * 2 * TILE,
+                "global_.load.sectors": score_steps * 2 * TILE * 2,
+                "global_.store.sectors": n_rows * per_row * 2,
+            },
+            profiled=n in PROFILED,
+        ),
+        Case(
+            f"softmax n={n}",
+            attention.softmax,
+            Problem(f"softmax {shape}", partial(_score_inputs, heads, n), _softmax, 4e-3, 1e-6),
+            (n // WARPS, heads),
+            attention.BLOCK,
+            useful_bytes=4 * square,
+            arithmetic={
+                "global_.load.sectors": 3 * n_rows * per_row * 2,
+                "global_.store.sectors": n_rows * per_row * 2,
+            },
+            profiled=n in PROFILED,
+        ),
+        Case(
+            f"values n={n}",
+            attention.values,
+            Problem(f"values {shape}", partial(_weight_inputs, heads, n), _values, 4e-3, 5e-4),
+            (SIZE // TILE, tiles, heads),
+            attention.TILE_BLOCK,
+            useful_bytes=2 * (2 * n_rows * SIZE + square),
+            flops=2 * square * SIZE,
+            arithmetic={
+                "shared.load.wavefronts": value_steps * 2 * TILE * TILE,
+                "shared.store.wavefronts": value_steps * 2 * TILE,
+                "global_.load.sectors": value_steps * 2 * TILE * 2,
+                "global_.store.sectors": n_rows * SIZE // LANES * 2,
+            },
+            profiled=n in PROFILED,
+        ),
+    )
+
+
+def attention_of(heads: int, n: int) -> Problem:
+    """Attention of some heads over n tokens, 128 columns a head."""
+    return Problem(f"attention {heads}x{n}x{SIZE}", partial(_inputs, heads, n), _attention, 1e-2, 5e-4)
+
+
+def _fused(heads: int, n: int) -> dict[str, int]:
+    """Per block: 32 query rows go in once. Per tile of 32 keys: keys and values go in, 4 warp accesses a row;
+    each warp reads 128 columns of its key and, for each, four queries; then 32 keys of values, 4 parts each.
+    """
+    blocks, tiles = heads * n // ROWS, n // LANES
+    return {
+        "shared.load.wavefronts": blocks * tiles * WARPS * (SIZE * (1 + PER_WARP) + LANES * PARTS),
+        "shared.store.wavefronts": blocks * (ROWS * PARTS + tiles * 2 * LANES * PARTS),
+        "global_.load.sectors": blocks * (ROWS * PARTS + tiles * 2 * LANES * PARTS) * 2,
+        "global_.store.sectors": heads * n * PARTS * 2,
+    }
+
+
+def _flash(heads: int, n: int, degree: int) -> dict[str, int]:
+    """Per warp and tile of 64 keys: 8 steps along a head, of 2 loads x4 of queries and 4 of keys; 4 along
+    the keys, of 8 loads of values. A load x4 has four passes of eight rows, of `degree` wavefronts each.
+    A store is eight rows of eight halves, a sector each, of 32 rows and 128 columns: two columns at a time.
+    """
+    warps, tiles = heads * n // attention_flash.WARP_ROWS, n // attention_flash.KEYS
+    matrices = warps * tiles * (8 * (2 + 4) + 4 * 8)
+    return {
+        "shared.load.requests": matrices,
+        "shared.load.wavefronts": matrices * 4 * degree,
+        "global_.store.requests": warps * 4 * 32,
+        "global_.store.sectors": warps * 4 * 32 * 8,
+    }
+
+
+def _known(heads: int, n: int) -> dict[str, Any]:
+    return {
+        "useful_bytes": 2 * 4 * heads * n * SIZE,
+        "flops": 4 * heads * n * n * SIZE,
+        "profiled": n in PROFILED,
+    }
+
+
+def fused_case(heads: int, n: int) -> Case:
+    """The online softmax without Tensor Cores; n is a multiple of 32."""
+    return Case(
+        f"fused n={n}",
+        attention.attention_fused,
+        attention_of(heads, n),
+        (n // ROWS, heads),
+        attention.BLOCK,
+        arithmetic=_fused(heads, n),
+        **_known(heads, n),
+    )
+
+
+def flash_cases(heads: int, n: int) -> tuple[Case, ...]:
+    """On Tensor Cores; n is a multiple of 128."""
+    return tuple(
+        Case(
+            f"Tensor Cores, {label} n={n}",
+            kernel,
+            attention_of(heads, n),
+            (n // attention_flash.ROWS, heads),
+            attention_flash.THREADS,
+            attention_flash.SHARED_BYTES,
+            arithmetic=_flash(heads, n, degree),
+            **_known(heads, n),
+        )
+        for label, kernel, degree in (
+            ("row-major", attention_flash.flash_row_major, 8),
+            ("swizzled", attention_flash.flash_swizzled, 1),
+        )
+    )
+
+
+def experiments() -> tuple[Experiment, ...]:
+    """E-38: what the scores cost in memory traffic and time, and how fast one kernel gets."""
+    return (
+        Experiment(
+            "E-38",
+            "What does one kernel that keeps the scores cost, with and without bank conflicts?",
+            timed=tuple(case for n in LENGTHS for case in (fused_case(HEADS, n), *flash_cases(HEADS, n))),
+            counted=(fused_case(1, 32), *flash_cases(1, 128)),
+            ceiling=Ceiling("attention"),
+        ),
+        Experiment(
+            "E-38-unfused",
+            "What do three kernels with the scores in global memory cost?",
+            timed=tuple(case for n in LENGTHS for case in unfused_cases(HEADS, n)),
+            counted=unfused_cases(1, 128),
+        ),
+        Experiment(
+            "E-38-heads",
+            "How fast is attention when it fills the GPU?",
+            timed=flash_cases(FULL_HEADS, LENGTHS[-1]),
+            ceiling=Ceiling("attention"),
+            speed="speed:attention",
+        ),
+    )
