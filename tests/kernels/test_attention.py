@@ -104,6 +104,24 @@ def test_tensor_cores_give_attention(kernel: Any) -> None:
     assert s[:, 64:].max() > s[:, :64].max() + attention_flash.SLACK
 
 
+def test_tensor_cores_give_scores_and_values() -> None:
+    q, k, v = heads_of(2, 128)
+    s, dst = poisoned(2, 128, 128), poisoned(*q.shape)
+    module = attention_flash
+    for kernel, grid, arrays in (
+        (module.scores_mma, module.grid_of_scores(q), (q, k, s)),
+        (
+            module.values_mma,
+            module.grid_of(q),
+            (attention.reference_softmax(attention.reference_scores(q, k)), v, dst),
+        ),
+    ):
+        t = clean(trace(kernel, grid, module.THREADS, *arrays, dynamic_shared_bytes=module.PAIR_BYTES))
+        assert t.shared.load.excess == 0
+    near(s, attention.reference_scores(q, k), 2e-3)
+    near(dst, attention.reference(q, k, v))
+
+
 def test_tiles_of_scalars_are_free_of_conflicts() -> None:
     q, k, v = heads_of(1, 32)
     n = q.shape[1]

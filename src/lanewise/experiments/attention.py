@@ -50,62 +50,90 @@ def _attention(values: Mapping[str, Any]) -> Mapping[str, np.ndarray]:
     return {"dst": attention.reference(values["q"], values["k"], values["v"])}
 
 
-def unfused_cases(heads: int, n: int) -> tuple[Case, ...]:
-    """The three kernels with the scores in global memory; n is a multiple of 32.
+def _tiles(heads: int, n: int) -> dict[str, dict[str, int]]:
+    """The three simple kernels; n is a multiple of 32.
 
     A tile step of a block of 32 warps stores two tiles, 32 rows each, and reads two words 32 times a warp. A
     warp's 32 halves are two sectors.
     """
-    square, tiles, n_rows = heads * n * n, n // TILE, heads * n
+    tiles, n_rows, per_row = n // TILE, heads * n, n // LANES
     score_steps, value_steps = heads * tiles * tiles * (SIZE // TILE), heads * tiles * (SIZE // TILE) * tiles
-    per_row = n // LANES  # warp accesses
+    return {
+        "scores": {
+            "shared.load.wavefronts": score_steps * 2 * TILE * TILE,
+            "shared.store.wavefronts": score_steps * 2 * TILE,
+            "global_.load.sectors": score_steps * 2 * TILE * 2,
+            "global_.store.sectors": n_rows * per_row * 2,
+        },
+        "softmax": {
+            "global_.load.sectors": 3 * n_rows * per_row * 2,
+            "global_.store.sectors": n_rows * per_row * 2,
+        },
+        "values": {
+            "shared.load.wavefronts": value_steps * 2 * TILE * TILE,
+            "shared.store.wavefronts": value_steps * 2 * TILE,
+            "global_.load.sectors": value_steps * 2 * TILE * 2,
+            "global_.store.sectors": n_rows * SIZE // LANES * 2,
+        },
+    }
+
+
+def _matrices(heads: int, n: int) -> dict[str, dict[str, int]]:
+    """The same on Tensor Cores, by loads x4 of four wavefronts; n is a multiple of 128.
+
+    A warp has 32 rows. Its scores with 64 keys take 8 steps along a head, of 2 loads of queries and 4 of
+    keys; its values of 128 keys 8 steps of 2 loads of weights and 8 of values. A store is eight rows of eight
+    halves, a sector each, two columns at a time.
+    """
+    warps = heads * n // attention_flash.WARP_ROWS
+    score_loads = warps * n // 64 * 8 * (2 + 4)
+    value_loads = warps * n // 128 * 8 * (2 + 8)
+    return {
+        "scores": {
+            "shared.load.requests": score_loads,
+            "shared.load.wavefronts": 4 * score_loads,
+            "global_.store.sectors": warps * 4 * n // 4 * 8,
+        },
+        "values": {
+            "shared.load.requests": value_loads,
+            "shared.load.wavefronts": 4 * value_loads,
+            "global_.store.sectors": warps * 4 * SIZE // 4 * 8,
+        },
+    }
+
+
+def unfused_cases(heads: int, n: int) -> tuple[Case, ...]:
+    """The scores in global memory: three simple kernels, and two of them on Tensor Cores; n as for those."""
+    square, n_rows = heads * n * n, heads * n
     shape = f"{heads}x{n}x{SIZE}"
+    of_scores = Problem(f"scores {shape}", partial(_inputs, heads, n), _scores, 4e-3, 2e-3)
+    of_softmax = Problem(f"softmax {shape}", partial(_score_inputs, heads, n), _softmax, 4e-3, 1e-6)
+    of_values = Problem(f"values {shape}", partial(_weight_inputs, heads, n), _values, 4e-3, 5e-4)
+    simple, matrices = _tiles(heads, n), _matrices(heads, n)
+    q = np.empty((heads, n, SIZE), np.float16)  # for its shape
+
+    def case(
+        label: str, kernel: Any, problem: Problem, grid: Any, block: Any, arithmetic: Any, n_bytes: int = 0
+    ) -> Case:
+        known: dict[str, Any] = {"arithmetic": arithmetic, "profiled": n in PROFILED}
+        if problem is of_softmax:
+            known["useful_bytes"] = 4 * square
+        else:
+            known |= {"useful_bytes": 2 * (2 * n_rows * SIZE + square), "flops": 2 * square * SIZE}
+        return Case(f"{label} n={n}", kernel, problem, grid, block, n_bytes, **known)
+
+    tile, warps = attention.TILE_BLOCK, attention.BLOCK
+    threads, n_bytes = attention_flash.THREADS, attention_flash.PAIR_BYTES
+    score_grid, value_grid = attention.grid_of_scores(q), attention.grid_of_values(q)
+    score_blocks, value_blocks = attention_flash.grid_of_scores(q), attention_flash.grid_of(q)
+    scores_mma, values_mma = attention_flash.scores_mma, attention_flash.values_mma
+    by_row = attention.grid_of_rows(q)
     return (
-        Case(
-            f"scores n={n}",
-            attention.scores,
-            Problem(f"scores {shape}", partial(_inputs, heads, n), _scores, 4e-3, 2e-3),
-            (tiles, tiles, heads),
-            attention.TILE_BLOCK,
-            useful_bytes=2 * (2 * n_rows * SIZE + square),
-            flops=2 * square * SIZE,
-            arithmetic={
-                "shared.load.wavefronts": score_steps * 2 * TILE * TILE,
-                "shared.store.wavefronts": score_steps * 2 * TILE,
-                "global_.load.sectors": score_steps * 2 * TILE * 2,
-                "global_.store.sectors": n_rows * per_row * 2,
-            },
-            profiled=n in PROFILED,
-        ),
-        Case(
-            f"softmax n={n}",
-            attention.softmax,
-            Problem(f"softmax {shape}", partial(_score_inputs, heads, n), _softmax, 4e-3, 1e-6),
-            (n // WARPS, heads),
-            attention.BLOCK,
-            useful_bytes=4 * square,
-            arithmetic={
-                "global_.load.sectors": 3 * n_rows * per_row * 2,
-                "global_.store.sectors": n_rows * per_row * 2,
-            },
-            profiled=n in PROFILED,
-        ),
-        Case(
-            f"values n={n}",
-            attention.values,
-            Problem(f"values {shape}", partial(_weight_inputs, heads, n), _values, 4e-3, 5e-4),
-            (SIZE // TILE, tiles, heads),
-            attention.TILE_BLOCK,
-            useful_bytes=2 * (2 * n_rows * SIZE + square),
-            flops=2 * square * SIZE,
-            arithmetic={
-                "shared.load.wavefronts": value_steps * 2 * TILE * TILE,
-                "shared.store.wavefronts": value_steps * 2 * TILE,
-                "global_.load.sectors": value_steps * 2 * TILE * 2,
-                "global_.store.sectors": n_rows * SIZE // LANES * 2,
-            },
-            profiled=n in PROFILED,
-        ),
+        case("scores", attention.scores, of_scores, score_grid, tile, simple["scores"]),
+        case("softmax", attention.softmax, of_softmax, by_row, warps, simple["softmax"]),
+        case("values", attention.values, of_values, value_grid, tile, simple["values"]),
+        case("scores mma", scores_mma, of_scores, score_blocks, threads, matrices["scores"], n_bytes),
+        case("values mma", values_mma, of_values, value_blocks, threads, matrices["values"], n_bytes),
     )
 
 
@@ -167,7 +195,7 @@ def flash_cases(heads: int, n: int) -> tuple[Case, ...]:
     """On Tensor Cores; n is a multiple of 128."""
     return tuple(
         Case(
-            f"Tensor Cores, {label} n={n}",
+            f"flash, {label} n={n}",
             kernel,
             attention_of(heads, n),
             (n // attention_flash.ROWS, heads),
@@ -195,7 +223,7 @@ def experiments() -> tuple[Experiment, ...]:
         ),
         Experiment(
             "E-38-unfused",
-            "What do three kernels with the scores in global memory cost?",
+            "What do three kernels with the scores in global memory cost, without and with Tensor Cores?",
             timed=tuple(case for n in LENGTHS for case in unfused_cases(HEADS, n)),
             counted=unfused_cases(1, 128),
         ),

@@ -1,11 +1,13 @@
 """Attention on Tensor Cores: one kernel, the scores in registers, keys and values a tile ahead.
 
-Menu: `flash_row_major` (the tiles lie row after row: the eight rows of a matrix share their banks), and
-`flash_swizzled` (the 16-byte chunks of a row are permuted by XOR with the row's number).
+Menu: `scores_mma` and `values_mma` (with `attention.softmax` between them: the scores in global memory, on
+Tensor Cores), `flash_row_major` (one kernel; its tiles lie row after row, so the eight rows of a matrix share
+their banks), `flash_swizzled` (the 16-byte chunks of a row are permuted by XOR with the row's number).
 
-`q`, `k`, `v` and `dst` are float16 of shape (heads, n, 128), n a multiple of 128. Launch with `THREADS`
-threads, `grid_of(q)` blocks and `SHARED_BYTES` of dynamic shared memory, more than 48 KB
-(`ptx.allow_dynamic_shared`). Needs sm_80. Reference: `lanewise.kernels.attention.reference`.
+`q`, `k`, `v` and `dst` are float16 of shape (heads, n, 128), `s` and `p` (heads, n, n), n a multiple of 128.
+Launch with `THREADS` threads, `grid_of(q)` blocks (`scores_mma`: `grid_of_scores(q)`) and `SHARED_BYTES`
+(the first two: `PAIR_BYTES`) of dynamic shared memory, more than 48 KB (`ptx.allow_dynamic_shared`). Needs
+sm_80. References: those of `lanewise.kernels.attention`.
 
 A block holds 128 query rows, a warp 32 of them, as two tiles of 16: so each matrix of keys and values that a
 warp loads is used twice, and no softmax crosses a warp. In an accumulator of m16n8k16 lane l holds columns
@@ -30,6 +32,8 @@ AT_ONCE = THREADS // 16  # rows that the block copies at once, 16 bytes a thread
 STAGE = 2 * KEYS * SIZE  # halves: a tile of keys and one of values
 FIRST = ROWS * SIZE  # where the stages start, after the queries
 SHARED_BYTES = 2 * (FIRST + 2 * STAGE)
+PAIR_BYTES = 2 * 2 * ROWS * SIZE  # two tiles of 128 rows
+SWIZZLE = 7
 
 CHUNK_STEP = 16  # halves: two chunks, the depth of one m16n8k16
 MATRIX_ROWS = 16 * SIZE  # halves: 16 rows
@@ -39,6 +43,7 @@ N_OUT = 2 * SIZE // 8 * 4
 HALF_SCORES = N_SCORES // 2
 HALF_PAIRS = N_PAIRS // 2
 HALF_OUT = N_OUT // 2
+SCALE = 1 / math.sqrt(SIZE)
 LOG2_SCALE = math.log2(math.e) / math.sqrt(SIZE)  # exp(s / sqrt(128)) = 2 ** (s * LOG2_SCALE)
 SLACK = 8.0  # the weights may grow to 2 ** 8 before the sums are rescaled
 
@@ -52,6 +57,15 @@ def grid_of(q: np.ndarray) -> tuple[int, int]:
     return q.shape[1] // ROWS, len(q)
 
 
+def grid_of_scores(q: np.ndarray) -> tuple[int, int, int]:
+    """The grid that gives every 128 query rows and 64 keys a block, x first.
+
+    >>> grid_of_scores(np.zeros((2, 256, 128), np.float16))
+    (2, 2, 4)
+    """
+    return q.shape[1] // ROWS, len(q), q.shape[1] // KEYS
+
+
 @cuda.jit(device=True)
 def place(row, col, mask):
     """Where the chunk of a tile that starts at (row, col) lies: its number is changed by XOR with the row's.
@@ -62,12 +76,12 @@ def place(row, col, mask):
 
 
 @cuda.jit(device=True)
-def copy_rows(tile, start, src, head, first, n_rows, mask):
-    """Start the copy of rows into the tile at `start`."""
+def copy_rows(tile, start, src, head, first, first_col, n_rows, mask):
+    """Start the copy of rows, 128 columns each, into the tile at `start`."""
     row, col = int32(cuda.threadIdx.x >> 4), int32((cuda.threadIdx.x & 15) << 3)
     put = start + place(row, col, mask)
     for step in range(0, n_rows, AT_ONCE):
-        ptx.cp_async_cg_16(tile, put + SIZE * step, src, (head, first + row + step, col))
+        ptx.cp_async_cg_16(tile, put + SIZE * step, src, (head, first + row + step, first_col + col))
 
 
 @cuda.jit(device=True)
@@ -133,33 +147,29 @@ def rescale(out, shrink):
 
 
 @cuda.jit(device=True)
-def mix(tile, weights, values, out):
-    """O += P V of a tile of values; the weights of 16 keys are an A operand as they are."""
-    for key in range(0, KEYS, 16):
-        p = key // 4
-        upper = (weights[p], weights[p + 1], weights[p + 2], weights[p + 3])
-        p += HALF_PAIRS
-        lower = (weights[p], weights[p + 1], weights[p + 2], weights[p + 3])
-        for col in range(0, SIZE, 16):
-            b0, b1, b2, b3 = ptx.ldmatrix_x4_trans(tile, (values ^ col) + SIZE * key)
-            multiply(out, col // 2, upper, b0, b1)
-            multiply(out, col // 2 + 4, upper, b2, b3)
-            multiply(out, HALF_OUT + col // 2, lower, b0, b1)
-            multiply(out, HALF_OUT + col // 2 + 4, lower, b2, b3)
+def mix(tile, upper, lower, values, out):
+    """O += P V of 16 keys; `upper` and `lower` are the weights of the warp's two tiles of rows."""
+    for col in range(0, SIZE, 16):
+        b0, b1, b2, b3 = ptx.ldmatrix_x4_trans(tile, values ^ col)
+        multiply(out, col // 2, upper, b0, b1)
+        multiply(out, col // 2 + 4, upper, b2, b3)
+        multiply(out, HALF_OUT + col // 2, lower, b0, b1)
+        multiply(out, HALF_OUT + col // 2 + 4, lower, b2, b3)
 
 
 @cuda.jit(device=True)
-def write(dst, head, row, col, out, total):
-    """Divide by the sums of the weights and store."""
-    for r in range(4):
-        t = total[r]
-        t += cuda.shfl_xor_sync(0xFFFFFFFF, t, 1)
-        t += cuda.shfl_xor_sync(0xFFFFFFFF, t, 2)
-        inverse = float32(1) / t
-        for j in range(0, HALF_OUT, 4):
-            at = HALF_OUT * (r // 2) + 2 * (r % 2) + j
-            dst[head, row + 8 * r, col + 2 * j] = out[at] * inverse
-            dst[head, row + 8 * r, col + 2 * j + 1] = out[at + 1] * inverse
+def four(pairs, at):
+    """Four registers of an array, an A operand."""
+    return pairs[at], pairs[at + 1], pairs[at + 2], pairs[at + 3]
+
+
+@cuda.jit(device=True)
+def store_row(dst, head, row, col, acc, half, r, factor):
+    """Store what a lane holds of its row `r` of four, times `factor`; `half` of `acc` is one tile of rows."""
+    for j in range(0, half, 4):
+        at = half * (r // 2) + 2 * (r % 2) + j
+        dst[head, row + 8 * r, col + 2 * j] = acc[at] * factor
+        dst[head, row + 8 * r, col + 2 * j + 1] = acc[at + 1] * factor
 
 
 @cuda.jit(device=True)
@@ -175,9 +185,9 @@ def attend(q, k, v, dst, mask):
         out[j] = float32(0)
     for r in range(4):
         top[r], total[r] = float32(-math.inf), float32(0)
-    copy_rows(tile, 0, q, head, first_row, ROWS, mask)
-    copy_rows(tile, FIRST, k, head, 0, KEYS, mask)
-    copy_rows(tile, FIRST + KEYS * SIZE, v, head, 0, KEYS, mask)
+    copy_rows(tile, 0, q, head, first_row, 0, ROWS, mask)
+    copy_rows(tile, FIRST, k, head, 0, 0, KEYS, mask)
+    copy_rows(tile, FIRST + KEYS * SIZE, v, head, 0, 0, KEYS, mask)
     ptx.cp_async_commit()
     queries = place(WARP_ROWS * warp + (lane & 15), (lane >> 4) << 3, mask)
     keys = place((lane & 7) + ((lane >> 4) << 3), ((lane >> 3) & 1) << 3, mask)
@@ -190,25 +200,77 @@ def attend(q, k, v, dst, mask):
         cuda.syncthreads()  # this stage has arrived for all, and all are done with the other
         other = int32(2 * FIRST + STAGE - stage)
         if first < n:
-            copy_rows(tile, other, k, head, first, KEYS, mask)
-            copy_rows(tile, other + KEYS * SIZE, v, head, first, KEYS, mask)
+            copy_rows(tile, other, k, head, first, 0, KEYS, mask)
+            copy_rows(tile, other + KEYS * SIZE, v, head, first, 0, KEYS, mask)
         ptx.cp_async_commit()
         score(tile, queries, keys + stage, s)
         grown = weigh(s, weights, top, total, shrink)
         if cuda.any_sync(0xFFFFFFFF, grown):
             rescale(out, shrink)
-        mix(tile, weights, values + stage + KEYS * SIZE, out)
+        for key in range(0, KEYS, 16):
+            upper, lower = four(weights, key // 4), four(weights, HALF_PAIRS + key // 4)
+            mix(tile, upper, lower, values + (stage + KEYS * SIZE + SIZE * key), out)
         stage = other
-    write(dst, head, first_row + WARP_ROWS * warp + (lane >> 2), 2 * (lane & 3), out, total)
+    row, col = first_row + WARP_ROWS * warp + (lane >> 2), 2 * (lane & 3)
+    for r in range(4):
+        t = total[r]
+        t += cuda.shfl_xor_sync(0xFFFFFFFF, t, 1)
+        t += cuda.shfl_xor_sync(0xFFFFFFFF, t, 2)
+        store_row(dst, head, row, col, out, HALF_OUT, r, float32(1) / t)
+
+
+@cuda.jit(launch_bounds=(THREADS, 2))
+def scores_mma(q, k, s):
+    """The baseline, first of three: `attention.scores` on Tensor Cores. The second is `attention.softmax`."""
+    tile = cuda.shared.array(0, np.float16)
+    acc = cuda.local.array(N_SCORES, float32)
+    lane, warp = int32(cuda.threadIdx.x & 31), int32(cuda.threadIdx.x >> 5)
+    head, first_row, first = cuda.blockIdx.y, ROWS * cuda.blockIdx.x, KEYS * cuda.blockIdx.z
+    copy_rows(tile, 0, q, head, first_row, 0, ROWS, SWIZZLE)
+    copy_rows(tile, FIRST, k, head, first, 0, KEYS, SWIZZLE)
+    ptx.cp_async_wait_all()
+    cuda.syncthreads()  # both tiles have arrived for all
+    queries = place(WARP_ROWS * warp + (lane & 15), (lane >> 4) << 3, SWIZZLE)
+    keys = place((lane & 7) + ((lane >> 4) << 3), ((lane >> 3) & 1) << 3, SWIZZLE)
+    score(tile, queries, FIRST + keys, acc)
+    row, col = first_row + WARP_ROWS * warp + (lane >> 2), first + 2 * (lane & 3)
+    for r in range(4):
+        store_row(s, head, row, col, acc, HALF_SCORES, r, float32(SCALE))
+
+
+@cuda.jit(launch_bounds=(THREADS, 2))
+def values_mma(p, v, dst):
+    """The baseline, third: `attention.values` on Tensor Cores."""
+    tile = cuda.shared.array(0, np.float16)
+    out = cuda.local.array(N_OUT, float32)
+    lane, warp = int32(cuda.threadIdx.x & 31), int32(cuda.threadIdx.x >> 5)
+    head, first_row = cuda.blockIdx.y, ROWS * cuda.blockIdx.x
+    weights = place(WARP_ROWS * warp + (lane & 15), (lane >> 4) << 3, SWIZZLE)
+    values = FIRST + place(lane & 15, (lane >> 4) << 3, SWIZZLE)
+    for j in range(N_OUT):
+        out[j] = float32(0)
+    for first in range(0, v.shape[1], ROWS):
+        copy_rows(tile, 0, p, head, first_row, first, ROWS, SWIZZLE)
+        copy_rows(tile, FIRST, v, head, first, 0, ROWS, SWIZZLE)
+        ptx.cp_async_wait_all()
+        cuda.syncthreads()  # both tiles have arrived for all
+        for step in range(0, SIZE, CHUNK_STEP):
+            upper = ptx.ldmatrix_x4(tile, weights ^ step)
+            lower = ptx.ldmatrix_x4(tile, (weights + MATRIX_ROWS) ^ step)
+            mix(tile, upper, lower, values + SIZE * step, out)
+        cuda.syncthreads()  # all are done before the tiles change
+    row, col = first_row + WARP_ROWS * warp + (lane >> 2), 2 * (lane & 3)
+    for r in range(4):
+        store_row(dst, head, row, col, out, HALF_OUT, r, float32(1))
 
 
 @cuda.jit(launch_bounds=(THREADS, 2))
 def flash_row_major(q, k, v, dst):
-    """The baseline: rows of 256 bytes, so ldmatrix finds the eight rows of a matrix in the same banks."""
+    """Changed: one kernel; the scores stay in registers. The tiles' rows of 256 bytes all start in bank 0."""
     attend(q, k, v, dst, 0)
 
 
 @cuda.jit(launch_bounds=(THREADS, 2))
 def flash_swizzled(q, k, v, dst):
     """Changed: the chunks of a row are permuted by XOR, and the eight rows lie in all banks."""
-    attend(q, k, v, dst, 7)
+    attend(q, k, v, dst, SWIZZLE)
