@@ -92,7 +92,7 @@ def read_pair_in_bank(dst):
 
 @cuda.jit
 def read_shifted(dst, stride, base):
-    """Changed: a stride again, and all lanes `base` words further. Which banks are hit changes, not how often."""
+    """Changed: all lanes `base` words further. Which banks are hit changes, not how often."""
     s = cuda.shared.array(WORDS, float32)
     lane = cuda.threadIdx.x
     for i in range(lane, WORDS, LANES):

@@ -36,9 +36,9 @@ def reference_repeat_fours(n_rounds: int) -> np.ndarray:
     return np.asarray(once).sum(axis=1).astype(np.float32)
 
 
-def reference_chase(nexts: np.ndarray, n_steps: int) -> np.ndarray:
-    """Where 32 lanes are after `n_steps` jumps, lane l from element l."""
-    at = np.arange(LANES)
+def reference_chase(nexts: np.ndarray, n_steps: int, n_lanes: int = LANES) -> np.ndarray:
+    """Where lanes are after `n_steps` jumps, lane l from element l."""
+    at = np.arange(n_lanes)
     for _ in range(n_steps):
         at = nexts[at]
     return at.astype(np.uint32)

@@ -1,13 +1,14 @@
 """Padding: a transpose through shared memory, and what the tile's layout costs.
 
-Menu: `copy_rows` (what is reached without turning anything), `transpose_naive` (no tile), `transpose_tiled` (a
-dense 32 x 32 tile, read by columns), `transpose_padded` (one unused element at the end of each row),
-`transpose_swizzled` (a dense tile whose columns are permuted by XOR). Families: `transpose_pitched(pitch)` (any
-padding), `transpose_small(pad)` (blocks of 16 x 16 threads), `transpose_doubles(pitch)` (float64).
+Menu: `copy_rows` (what is reached without turning anything), `transpose_naive` (no tile), `transpose_tiled`
+(a dense 32 x 32 tile, read by columns), `transpose_padded` (one unused element at the end of each row),
+`transpose_swizzled` (a dense tile whose columns are permuted by XOR). Families: `transpose_pitched(pitch)`
+(any padding), `transpose_small(pad)` (blocks of 16 x 16 threads), `transpose_doubles(pitch)` (float64).
 
-Launch with `BLOCK` = (32, 8) threads and `grid_of(src)` blocks, the small ones with `SMALL_BLOCK` threads and
-`grid_of(src, SMALL)` blocks. `src` is a float32 matrix of any size; `dst` has its shape reversed and must not
-overlap it. Reference: `reference(src)`. Single warps that read a padded tile: `lanewise.kernels.padding_reads`.
+Launch with `BLOCK` = (32, 8) threads and `grid_of(src)` blocks, the small ones with `SMALL_BLOCK` threads
+and `grid_of(src, SMALL)` blocks. `src` is a float32 matrix of any size; `dst` has its shape reversed and
+must not overlap it. Reference: `reference(src)`. Single warps that read a padded tile:
+`lanewise.kernels.padding_reads`.
 """
 
 import numpy as np
@@ -128,7 +129,7 @@ def transpose_pitched(pitch):
 
 
 def transpose_small(pad):
-    """Changed: 16 x 16 threads, one element each, so a warp is two rows of the block and reads two columns."""
+    """Changed: 16 x 16 threads, one element each: a warp is two rows of the block and reads two columns."""
     pitch = SMALL + pad
 
     @cuda.jit

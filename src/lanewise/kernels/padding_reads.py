@@ -1,11 +1,11 @@
 """Padding, one warp at a time: rows, columns and diagonals of a padded tile; and what a large tile costs.
 
-Menu: `walk(pitch)` (32 lanes walk a tile in any direction), `pair_columns(pitch)` and `vector_columns(pitch)`
-(columns 8 and 16 bytes wide), `double_columns(pitch)` (float64). Launch them with one block of 32 threads; `src`
-is 32 x 32. References: `reference_walk`, and `src` itself for the columns.
+Menu: `walk(pitch)` (32 lanes walk a tile in any direction), `pair_columns(pitch)` and
+`vector_columns(pitch)` (columns 8 and 16 bytes wide), `double_columns(pitch)` (float64). Launch them with
+one block of 32 threads; `src` is 32 x 32. References: `reference_walk`, and `src` itself for the columns.
 
-`copy_persistent(pitch)` is a copy whose blocks stay and hold a tile of 224 rows in dynamic shared memory: launch
-with `COPY_BLOCK` threads and `copy_bytes(pitch)` bytes.
+`copy_persistent(pitch)` is a copy whose blocks stay and hold a tile of 224 rows in dynamic shared memory:
+launch with `COPY_BLOCK` threads and `copy_bytes(pitch)` bytes.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """What a swizzle costs where it gains nothing: a 3 x 3 filter whose warps read rows alone.
 
-Menu: `filter_plain` and `filter_swizzled`, the mean of each pixel and its eight neighbours; past the edge, the
-nearest pixel counts. They differ in the XOR alone.
+Menu: `filter_plain` and `filter_swizzled`, the mean of each pixel and its eight neighbours; past the edge,
+the nearest pixel counts. They differ in the XOR alone.
 
 Launch with `BLOCK` = (32, 8) threads and `grid_of(src)` blocks; float32 images of any size. Reference:
 `reference(src)`.

@@ -1,9 +1,9 @@
 """Swizzles, one warp at a time: every direction through a tile, columns 8 and 16 bytes wide, and one mistake.
 
-Menu: `walk_swizzled` and `walk_rotated` (32 lanes walk a 32 x 32 tile in any direction), `double_columns(n_bits)`
-(32 x 16 float64) and `vector_columns(n_bits)` (32 x 32 float32, 16 bytes a lane): the columns of a tile whose
-units are XORed with that many bits of the row. `scalar_column` reads one float a lane of the latter;
-`read_unmapped` forgets the swizzle when it reads.
+Menu: `walk_swizzled` and `walk_rotated` (32 lanes walk a 32 x 32 tile in any direction),
+`double_columns(n_bits)` (32 x 16 float64) and `vector_columns(n_bits)` (32 x 32 float32, 16 bytes a lane):
+the columns of a tile whose units are XORed with that many bits of the row. `scalar_column` reads one float
+a lane of the latter; `read_unmapped` forgets the swizzle when it reads.
 
 Launch every kernel with one block of 32 threads. References: `padding_reads.reference_walk`, `src` itself for
 the columns, `reference_unmapped`.
@@ -100,7 +100,7 @@ def vector_columns(n_bits):
 
 @cuda.jit
 def scalar_column(src, dst):
-    """Changed: the tile of `vector_columns(3)` is read one float a lane: eight units for 32 rows, so four meet."""
+    """Changed: the tile of `vector_columns(3)`, read by floats: eight units for 32 rows, so four meet."""
     tile = cuda.shared.array((LANES, LANES), float32)
     lane = cuda.threadIdx.x
     for first in range(0, LANES, 4):  # eight lanes fill a row
