@@ -54,7 +54,7 @@ def _rows(engine: Any, node: ast.Call, tile: Any, index: Any, n: int, op: str, n
     if engine.inferring or place.mask is None:
         return place
     rows = place.grouped(_ROW)
-    engine.access(node, op, name, rows, _ROW.itemsize)
+    engine.matrix_access(node, op, name, rows, MATRIX * n)
     return rows
 
 

@@ -61,7 +61,7 @@ class Number:
         return self.is_whole or self.dtype.startswith("float")
 
     def __str__(self) -> str:
-        return self.dtype if self.literal is None else str(self.literal)
+        return self.dtype
 
 
 Given = Array | Number | tuple[Any, ...] | str
@@ -166,7 +166,8 @@ def _check_constant(arguments: _Arguments, operand: Constant) -> None:
     given = arguments.next(operand.name)
     literal = given.literal if isinstance(given, Number) else None
     if literal is None or literal < 0:
-        arguments.refuse(f"{operand.name} must be a literal number from 0, got {words(given)}")
+        what = words(given) if literal is None else str(literal)
+        arguments.refuse(f"{operand.name} must be a literal number from 0, got {what}")
 
 
 _OPERANDS: dict[type, Any] = {

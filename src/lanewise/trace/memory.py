@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.machine import WARP_LANES
 from lanewise.trace.arrays import (
     ArrayRef,
     LocalStorage,
@@ -201,14 +202,29 @@ class Memory(Tracking):
 
     def access(
         self, node: ast.AST, op: str, instruction: str, place: Place, n_bytes: int, shaded: str = ""
-    ) -> Site:
+    ) -> None:
         """Count an instruction that moves `n_bytes` at each place, and check it against earlier accesses.
 
         `shaded` says how it stands to them where that is not its `op`: "acquire" and "release" are atomic.
         """
-        site = self._count(node, op, instruction, place, n_bytes)
-        self.shade(site, shaded or op, place, n_bytes)
-        return site
+        self.shade(self._count(node, op, instruction, place, n_bytes), shaded or op, place, n_bytes)
+
+    def matrix_access(self, node: ast.AST, op: str, instruction: str, rows: Place, n_lanes: int) -> None:
+        """The same for rows of matrices, to which the first `n_lanes` of each warp point.
+
+        Warps that lack one of them have no cost that could be told; they were reported.
+        """
+        assert rows.mask is not None
+        b = len(rows.mask.array)
+        by_warp = np.broadcast_to(rows.mask.array, (b, self.shape[1])).reshape(b, -1, WARP_LANES)
+        points = np.repeat(by_warp[:, :, :n_lanes].all(axis=2), WARP_LANES, axis=1)
+        complete = Mask.of(points & rows.mask.array, self.shape)
+        n_bytes = rows.dtype.itemsize
+        if complete is None:
+            site = self.site(node, op, instruction, rows.array)
+        else:
+            site = self._count(node, op, instruction, replace(rows, mask=complete), n_bytes)
+        self.shade(site, op, rows, n_bytes)
 
     def _keep_inside(self, place: Place, n: int) -> Place:
         """Take out lanes whose vector ends behind the last element of the array."""

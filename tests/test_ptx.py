@@ -1,0 +1,610 @@
+"""The PTX intrinsics: what they compute, what they cost, how their misuse is told, and what they compile to."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba.cuda")
+
+from numba import cuda, types
+
+from lanewise import ptx
+from lanewise.errors import Error
+from lanewise.fragments import M16N8K8, M16N8K16, MatrixMove
+from lanewise.lowering import why_unavailable
+from lanewise.lowering.toolchain import compile_kernel, numba_types
+from lanewise.machine import AVAILABILITY
+from lanewise.ptx.declare import DECLARED
+from lanewise.trace import Trace, functions_in, trace
+from tests.ptx_kernels import LAUNCHES, THREADS, WARPS
+
+SASS = pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable() or "kernels compile here")
+TARGETS = ("sm_75", "sm_80", "sm_89", "sm_90")
+HALF, BRAIN = np.float16, "bfloat16"
+
+
+def capability(target: str) -> tuple[int, int]:
+    return int(target[3:-1]), int(target[-1])
+
+
+def traced(name: str, seed: int = 0) -> tuple[Trace, tuple[Any, ...], tuple[Any, ...]]:
+    """Trace a launch: the report, the inputs as they were, the outputs."""
+    launch = LAUNCHES[name]
+    arguments = launch.arguments(np.random.default_rng(seed))
+    before = tuple(np.copy(argument) for argument in arguments)
+    t = trace(launch.kernel, launch.grid, launch.block, *arguments)
+    assert t.hazards == [], t.hazards
+    return t, before, arguments[-launch.n_outputs :]
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+
+def test_wide_accesses() -> None:
+    _, (src, _), (dst,) = traced("wide")
+    q = src.reshape(-1, 4)
+    q = np.stack([q[:, 1], q[:, 0], q[:, 3], q[:, 2]], axis=1)  # as the tile holds them
+    want = np.concatenate(
+        [
+            q[:THREADS][::-1].reshape(-1),
+            np.stack([*src[512:1024].reshape(-1, 4).T[:0:-1], src[:THREADS]], axis=1).reshape(-1),
+            src[1024:1536],
+            src[512:1024],
+        ]
+    )
+    np.testing.assert_array_equal(dst, want)
+
+
+@pytest.mark.parametrize("name", ["eights", "eights of uint16"])
+def test_eight_halves_at_once(name: str) -> None:
+    t, (src, _), (dst,) = traced(name)
+    bits, found = src.view(np.uint16), dst.view(np.uint16)
+    np.testing.assert_array_equal(found[:, :8], bits[:, 7::-1])
+    np.testing.assert_array_equal(found[:, 8:], bits.reshape(-1, 2, 16)[:, ::-1, 8:].reshape(-1, 8))
+    assert {site.instruction for site in t.sites} == {
+        f"{op}.{space}.b128" for op in ("ld", "st") for space in ("global", "shared")
+    }
+
+
+def halves(words: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(words)[..., None].view(np.uint16)
+
+
+def test_matrix_loads_follow_the_fragment_maps() -> None:
+    t, (src, _), (dst,) = traced("matrix_loads")
+    tile, lane = src.view(np.uint16), np.arange(32)
+    for warp in range(WARPS):
+        row = (lane + 8 * warp) % 64
+        found = halves(dst[32 * warp : 32 * warp + 32])
+        for move, columns, registers in (
+            (MatrixMove(1), 8, slice(0, 1)),
+            (MatrixMove(1, True), 16, slice(1, 2)),
+            (MatrixMove(2), 0, slice(2, 4)),
+            (MatrixMove(2, True), 8, slice(4, 6)),
+            (MatrixMove(4), 8 * (lane % 3), slice(6, 10)),
+            (MatrixMove(4, True), 8 * (lane % 3), slice(10, 14)),
+        ):
+            first = np.broadcast_to(columns, 32)
+            rows = tile[row[:, None], first[:, None] + np.arange(8)]
+            matrices = rows[: move.n_address_lanes].reshape(move.n_matrices, 8, 8)
+            np.testing.assert_array_equal(found[:, registers], move.distribute(matrices), err_msg=str(move))
+    assert {site.instruction for site in t.shared.load.sites} == {
+        f"ldmatrix.x{n}{trans}" for n in (1, 2, 4) for trans in ("", ".trans")
+    }
+
+
+def test_matrix_stores_follow_the_fragment_maps() -> None:
+    t, (src, _), (dst,) = traced("matrix_stores")
+    registers = halves(src).reshape(WARPS, 32, 4, 2)
+    found = dst.view(np.uint16).reshape(WARPS, 112, 8)
+    start = 0
+    for move, order in (
+        (MatrixMove(1), [0]),
+        (MatrixMove(1, True), [1]),
+        (MatrixMove(2), [2, 3]),
+        (MatrixMove(2, True), [0, 1]),
+        (MatrixMove(4), [0, 1, 2, 3]),
+        (MatrixMove(4, True), [3, 2, 1, 0]),
+    ):
+        rows = slice(start, start + move.n_address_lanes)
+        want = move.collect(registers[:, :, order])
+        np.testing.assert_array_equal(found[:, rows], want.reshape(WARPS, -1, 8), err_msg=str(move))
+        start += move.n_address_lanes
+    names = [site.instruction for site in t.shared.store.sites]
+    assert names == [
+        "stmatrix.x1",
+        "stmatrix.x1.trans",
+        "stmatrix.x2",
+        "stmatrix.x2.trans",
+        "stmatrix.x4",
+        "stmatrix.x4.trans",
+    ]
+
+
+@pytest.mark.parametrize("trans", ["", "_trans"])
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_a_stored_matrix_is_loaded_as_it_was(n: int, trans: str) -> None:
+    names = ", ".join(f"r{k}" for k in range(n))
+    given = ", ".join(f"src[i, {k}]" for k in range(n))
+    kept = "".join(f"    dst[i, {k}] = r{k}\n" for k in range(n))
+    kernel = functions_in(
+        "from numba import cuda, float32\nimport numpy as np\nfrom lanewise import ptx\n"
+        "def round_trip(src, dst):\n"
+        "    i = cuda.threadIdx.x\n"
+        "    tile = cuda.shared.array((64, 24), np.float16)\n"
+        f"    at = (i % 32 + 32 * (i // 32), 8)\n    ptx.stmatrix_x{n}{trans}(tile, at, {given})\n"
+        f"    cuda.syncwarp()\n    {names} = ptx.ldmatrix_x{n}{trans}(tile, at)\n{kept}"
+    )["round_trip"]
+    src = np.random.default_rng(n).integers(0, 2**32, (64, n), dtype=np.uint32)
+    dst = np.zeros_like(src)
+    assert trace(kernel, 1, 64, src, dst).hazards == []
+    np.testing.assert_array_equal(dst, src)
+
+
+def as_bf16(words: np.ndarray) -> np.ndarray:
+    return (halves(words).astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["random", "arange"])
+def test_products(whole: bool) -> None:
+    launch = LAUNCHES["products"]
+    a, b, c, *outputs = launch.arguments(np.random.default_rng(3))
+    if whole:
+        a = M16N8K16.a.split(np.arange(256).reshape(16, 16) % 17).astype(HALF).view(np.uint32)[..., 0]
+        b = M16N8K16.b.split(np.arange(128).reshape(16, 8) % 13).astype(HALF).view(np.uint32)[..., 0]
+        c = np.arange(128, dtype=np.float32).reshape(32, 4)
+    trace(launch.kernel, 1, 32, a, b, c, *outputs)
+    half, brain, short = outputs
+    fa, fb = halves(a).view(HALF), halves(b).view(HALF)
+    fc = c[..., None]
+    np.testing.assert_allclose(
+        half, M16N8K16.multiply(fa, fb, fc)[..., 0], rtol=0 if whole else 1e-5, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        brain, M16N8K16.multiply(as_bf16(a), as_bf16(b), fc)[..., 0], rtol=1e-5, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        short, M16N8K8.multiply(fa[:, :2], fb[:, :1], fc)[..., 0], rtol=1e-5, atol=1e-5
+    )
+    _, (a, b, c, _), (found,) = traced("short_product")
+    want = M16N8K8.multiply(halves(a).view(HALF)[:, :2], halves(b).view(HALF)[:, :1], c[..., None])
+    np.testing.assert_allclose(found, want[..., 0], rtol=1e-5, atol=1e-5)
+
+
+def test_asynchronous_copies_and_what_is_not_claimed_of_them() -> None:
+    t, (src, _), (dst,) = traced("copies")
+    want = np.concatenate([src[383::-1], src[639:383:-1], src[1279:767:-1]])
+    np.testing.assert_array_equal(dst, want)
+    inside = list(t.shared.async_copy.sites)
+    assert [(site.instruction, site.modelled) for site in inside] == [
+        ("cp.async.ca.4", True),
+        ("cp.async.ca.8", True),
+        ("cp.async.ca.16", True),
+        ("cp.async.cg.16", False),
+    ]
+    assert [site.wavefronts for site in inside] == [4, 8, 8, 0]
+    assert sum("its global side is not claimed" in line for line in t.unmodelled) == 4
+
+
+def nearest_bf16(value: float) -> int:
+    """By trying the two neighbours, in float64."""
+    bits = int(np.float32(value).view(np.uint32))
+    if np.isnan(value):
+        return 0x7FFF
+    low = bits >> 16
+    if bits & 0xFFFF == 0 or np.isinf(value):
+        return low
+    below, above = (float(np.uint32(k << 16).view(np.float32)) for k in (low, low + 1))
+    above = np.copysign(2.0**128, value) if np.isinf(above) else above
+    to_low, to_high = abs(value - below), abs(above - value)
+    if to_low == to_high:
+        return low if low % 2 == 0 else low + 1
+    return low if to_low < to_high else low + 1
+
+
+def test_packing_rounds_to_nearest_even_and_overflows_to_infinity() -> None:
+    _, (lo, hi, *_), (words, low, high) = traced("packed")
+    with np.errstate(over="ignore", invalid="ignore"):
+        want_low, want_high = (part.astype(HALF) for part in (lo, hi))
+        exact = lo.astype(np.float64), hi.astype(np.float64)
+    found = halves(words)
+    for k, want in enumerate((want_low, want_high)):
+        numbers = ~np.isnan(want)
+        np.testing.assert_array_equal(found[numbers, 0, k], want.view(np.uint16)[numbers])
+        assert set(found[~numbers, 0, k]) == {0x7FFF}
+        np.testing.assert_array_equal(found[:, 1, k], [nearest_bf16(v) for v in exact[k]])
+    np.testing.assert_array_equal(low[:, 0], want_low.astype(np.float32))
+    np.testing.assert_array_equal(high[:, 0], want_high.astype(np.float32))
+    np.testing.assert_array_equal(low[:, 1], as_bf16(words[:, 1])[:, 0])
+    np.testing.assert_array_equal(high[:, 1], as_bf16(words[:, 1])[:, 1])
+    _, _, (alone, _, _) = traced("packed_half")
+    np.testing.assert_array_equal(alone, words[:, 0])
+
+
+def test_powers_of_two() -> None:
+    _, (src, _), (dst,) = traced("powers")
+    with np.errstate(over="ignore"):
+        want = np.exp2(src.astype(np.float64)).astype(np.float32)
+    want[want < np.finfo(np.float32).tiny] = 0
+    np.testing.assert_allclose(dst, want, rtol=3e-7)
+
+
+def test_shared_addresses_are_bytes() -> None:
+    _, _, (dst,) = traced("addresses")
+    i = np.arange(THREADS) % 64
+    np.testing.assert_array_equal(dst, np.stack([20 * i + 12, 2 * i], axis=1))
+
+
+def test_blocks_that_look_back_find_what_earlier_blocks_published() -> None:
+    _, (src, *_), (dst, _) = traced("look_back")
+    np.testing.assert_array_equal(dst, np.cumsum(src))
+
+
+# -- misuse ----------------------------------------------------------------------------------------
+
+HEAD = "from numba import cuda, float32, uint32\nimport numpy as np\nfrom lanewise import ptx\n"
+TILE = "s = cuda.shared.array((64, 40), np.float16)\n"
+FILL = TILE + "for k in range(t, 64 * 40, 64):\n    s[k // 40, k % 40] = h[k // 40, k % 40]\n"
+READY = FILL + "cuda.syncthreads()\n"
+COPY = TILE + "ptx.cp_async_16(s, (t, 0), h, (t, 0))\nptx.cp_async_commit()\n"
+WAIT = "ptx.cp_async_wait(0)\ncuda.syncthreads()\n"
+
+# kind of hazard: name: (faulty body, clean twin)
+MISUSE: dict[str, dict[str, tuple[str, str]]] = {
+    "misaligned": {
+        "row off 16 bytes": (
+            READY + "u[t] = ptx.ldmatrix_x1(s, (t % 32, 4))",
+            READY + "u[t] = ptx.ldmatrix_x1(s, (t % 32, 8))",
+        ),
+        "pitch off 16 bytes": (
+            "s = cuda.shared.array((64, 36), np.float16)\nptx.stmatrix_x1(s, (t % 8 + 8 * (t // 32), 0), uint32(t))",
+            "s = cuda.shared.array((64, 40), np.float16)\nptx.stmatrix_x1(s, (t % 8 + 8 * (t // 32), 0), uint32(t))",
+        ),
+        "copy from an odd place": (
+            TILE + "ptx.cp_async_4(s, (t, 0), h, (t, 1))\nptx.cp_async_wait_all()",
+            TILE + "ptx.cp_async_4(s, (t, 0), h, (t, 2))\nptx.cp_async_wait_all()",
+        ),
+        "eight halves": ("x = ptx.load8(h, (t, 4))", "x = ptx.load8_nc(h, (t, 8))"),
+    },
+    "out_of_bounds": {
+        "row past the end": (
+            READY + "u[t] = ptx.ldmatrix_x4(s, (t + 1, 0))[0]",
+            READY + "u[t] = ptx.ldmatrix_x4(s, (t, 0))[0]",
+        ),
+        "lanes that do not point": (
+            READY + "u[t] = ptx.ldmatrix_x1(s, (t + 40, 0))",
+            READY + "u[t] = ptx.ldmatrix_x1(s, (t + 24, 0))",
+        ),
+        "copy past the end": (
+            TILE + "ptx.cp_async_16(s, (t, 0), h, (t + 1, 0))\nptx.cp_async_wait_all()",
+            TILE + "ptx.cp_async_16(s, (t, 0), h, (t, 0))\nptx.cp_async_wait_all()",
+        ),
+    },
+    "divergent_warp_op": {
+        "half a warp loads": (
+            READY + "if t < 16:\n    u[t] = ptx.ldmatrix_x1(s, (t, 0))",
+            READY + "if t < 32:\n    u[t] = ptx.ldmatrix_x1(s, (t, 0))",
+        ),
+        "half a warp stores": (
+            TILE + "if t % 2 == 0:\n    ptx.stmatrix_x2(s, (t, 0), uint32(t), uint32(t))",
+            TILE + "if t // 32 == 1:\n    ptx.stmatrix_x2(s, (t, 0), uint32(t), uint32(t))",
+        ),
+        "half a warp multiplies": (
+            "c = (float32(0), float32(0), float32(0), float32(0))\n"
+            "if t != 40:\n    c = ptx.mma_m16n8k8_f16((uint32(t), uint32(t)), uint32(t), c)",
+            "c = (float32(0), float32(0), float32(0), float32(0))\n"
+            "if t > 31:\n    c = ptx.mma_m16n8k8_f16((uint32(t), uint32(t)), uint32(t), c)",
+        ),
+    },
+    "uninitialized_read": {
+        "row that nobody wrote": (
+            TILE + "s[t, t % 39] = h[t, 0]\ncuda.syncthreads()\nu[t] = ptx.ldmatrix_x1(s, (t, 0))",
+            READY + "u[t] = ptx.ldmatrix_x1(s, (t, 0))",
+        ),
+        "lanes without a row are not asked": (
+            TILE + "ptx.stmatrix_x1(s, (t % 8, 0), uint32(t)) if t < 32 else None\n"
+            "cuda.syncthreads()\na, b = ptx.ldmatrix_x2(s, (t % 32, 0))\nu[t] = a",
+            TILE + "ptx.stmatrix_x2(s, (t % 16, 0), uint32(t), uint32(t)) if t < 32 else None\n"
+            "cuda.syncthreads()\na, b = ptx.ldmatrix_x2(s, (t % 32, 0))\nu[t] = a",
+        ),
+    },
+    "shared_race": {
+        "load before the barrier": (
+            FILL + "u[t] = ptx.ldmatrix_x1(s, (t % 32, 0))",
+            READY + "u[t] = ptx.ldmatrix_x1(s, (t % 32, 0))",
+        ),
+        "store over a load": (
+            READY
+            + "u[t] = ptx.ldmatrix_x4(s, (t % 32, 0))[0]\nptx.stmatrix_x4(s, (63 - t, 0), u[t], u[t], u[t], u[t])",
+            READY + "u[t] = ptx.ldmatrix_x4(s, (t % 32, 0))[0]\ncuda.syncthreads()\n"
+            "ptx.stmatrix_x4(s, (63 - t, 0), u[t], u[t], u[t], u[t])",
+        ),
+        "wide store": (
+            TILE + "ptx.store4(s, (t // 2, 0), h[0, 0], h[0, 1], h[0, 2], h[0, t % 40])",
+            TILE + "ptx.store4(s, (t, 0), h[0, 0], h[0, 1], h[0, 2], h[0, t % 40])",
+        ),
+        "copied by another thread": (
+            COPY + "ptx.cp_async_wait(0)\nx = ptx.load8(s, (63 - t, 0))",
+            COPY + WAIT + "x = ptx.load8(s, (63 - t, 0))",
+        ),
+    },
+    "async_not_waited": {
+        "no wait": (
+            COPY + "cuda.syncthreads()\nu[t] = ptx.ldmatrix_x1(s, (t, 0))",
+            COPY + WAIT + "u[t] = ptx.ldmatrix_x1(s, (t, 0))",
+        ),
+        "one group too many left": (
+            COPY + "ptx.cp_async_16(s, (t, 8), h, (t, 8))\nptx.cp_async_commit()\nptx.cp_async_wait(1)\n"
+            "cuda.syncthreads()\nu[t] = ptx.ldmatrix_x1(s, (t, 8))",
+            COPY + "ptx.cp_async_16(s, (t, 8), h, (t, 8))\nptx.cp_async_commit()\nptx.cp_async_wait(1)\n"
+            "cuda.syncthreads()\nu[t] = ptx.ldmatrix_x1(s, (t, 0))",
+        ),
+        "stored over": (
+            COPY + "cuda.syncthreads()\nptx.stmatrix_x1(s, (t, 0), uint32(t))",
+            COPY + WAIT + "ptx.stmatrix_x1(s, (t, 0), uint32(t))",
+        ),
+        "not committed": (
+            TILE + "ptx.cp_async_16(s, (t, 0), h, (t, 0))\n" + WAIT + "x = ptx.load8(s, (t, 0))",
+            TILE + "ptx.cp_async_16(s, (t, 0), h, (t, 0))\nptx.cp_async_wait_all()\nx = ptx.load8(s, (t, 0))",
+        ),
+    },
+    "global_race": {
+        "plain load of a released word": (
+            "if t == 0:\n    ptx.store_release(u, 0, 7)\nelse:\n    x = u[0]",
+            "if t == 0:\n    ptx.store_release(u, 0, 7)\nelse:\n    x = ptx.load_acquire(u, 0)",
+        ),
+        "plain store of an acquired word": (
+            "x = ptx.load_acquire(u, 0)\nif t == 40:\n    u[0] = x + 1",
+            "x = ptx.load_acquire(u, 0)\nif t == 40:\n    ptx.store_release(u, 0, x + 1)",
+        ),
+        "read-only load of what was written": (
+            "u[t] = t\ncuda.syncthreads()\nx = ptx.load_nc(u, t)",
+            "u[t] = t\ncuda.syncthreads()\nx = u[t]",
+        ),
+    },
+}
+
+
+def run(body: str, block: int = 64, machine: str = "sm_90") -> Trace:
+    lines = "".join(f"    {line}\n" for line in ("t = cuda.threadIdx.x\n" + body).split("\n"))
+    kernel = functions_in(f"{HEAD}def kernel(h, u):\n{lines}", "misuse.py")["kernel"]
+    h = np.random.default_rng(0).standard_normal((64, 40)).astype(np.float16)
+    return trace(kernel, 1, block, h, np.zeros(64, np.uint32), machine=machine)
+
+
+@pytest.mark.parametrize(
+    ("kind", "faulty", "clean"),
+    [
+        pytest.param(kind, *bodies, id=f"{kind}: {name}")
+        for kind, cases in MISUSE.items()
+        for name, bodies in cases.items()
+    ],
+)
+def test_misuse_is_found_and_its_clean_twin_is_silent(kind: str, faulty: str, clean: str) -> None:
+    assert {hazard.kind for hazard in run(faulty).hazards} == {kind}
+    assert run(clean).hazards == []
+
+
+def test_hazards_say_what_to_do() -> None:
+    (partial,) = run(MISUSE["divergent_warp_op"]["half a warp loads"][0]).hazards
+    assert str(partial) == (
+        "block=(0, 0, 0) thread=(0, 0, 0): runs ldmatrix.x1 at line 11 with lanes 0..15 of warp 0 only; it"
+        " takes all 32 lanes together, and the result is undefined. Call it where the whole warp goes, in"
+        " blocks of a multiple of 32 threads."
+    )
+    assert partial.count == 16
+    (short,) = run(READY.replace("64):", "48):") + "u[t] = ptx.ldmatrix_x1(s, (t, 0))", block=48).hazards
+    assert "with lanes 0..15 of warp 1 only" in str(short)
+    (off,) = run(MISUSE["misaligned"]["row off 16 bytes"][0]).hazards
+    assert "reads 16 bytes at s[0, 4] (line 10), byte 8, which is 8 past a multiple of 16." in str(off)
+    (stale,) = run(MISUSE["global_race"]["read-only load of what was written"][0]).hazards
+    assert str(stale) == (
+        "block=(0, 0, 0) thread=(0, 0, 0): reads u[0] (line 8) as read-only data, but the kernel writes it at"
+        " line 6; ld.global.nc may still give the old value. Use a load without nc."
+    )
+    race = run(MISUSE["global_race"]["plain store of an acquired word"][0]).hazards[0]
+    assert "thread=(40, 0, 0): writes u[0] (line 8), which thread (31, 0, 0) read at line 6" in str(race)
+
+
+# -- wrong calls: the same sentence from the tracer and from the compiler ------------------------------
+
+WRONG = {
+    "x = ptx.ldmatrix_x4(g, 0)": "ldmatrix_x4: tile must have elements of 2 bytes, got float32",
+    "x = ptx.ldmatrix_x4(t, 0)": "ldmatrix_x4: tile must be an array, got int32",
+    "x = ptx.ldmatrix_x4(s, 0)": "ldmatrix_x4: tile has 2 dimensions, its index has 1",
+    "x = ptx.ldmatrix_x4(s, (0.5, 0))": "ldmatrix_x4: the index into tile must be an integer or a tuple of"
+    " integers, got (float64, int64)",
+    "ptx.stmatrix_x2(s, (0, 0), 1)": "stmatrix_x2: r1 is missing: got 3 arguments",
+    "ptx.stmatrix_x1(s, (0, 0), 1, 2)": "stmatrix_x1: got 4 arguments, takes 3",
+    "ptx.stmatrix_x1(s, (0, 0), f[0])": "stmatrix_x1: r must be uint32, got float32",
+    "x = ptx.mma_m16n8k16_f16((t, t), (t, t), (f[0], f[0], f[0], f[0]))": "mma_m16n8k16_f16: a must be 4 x uint32,"
+    " got (int32, int32)",
+    "x = ptx.mma_m16n8k8_f16((t, t), f[0], (f[0], f[0], f[0], f[0]))": "mma_m16n8k8_f16: b must be uint32, got"
+    " float32",
+    "ptx.cp_async_wait(t)": "cp_async_wait: n must be a literal number from 0, got int32",
+    "x = ptx.load8(f, 0)": "load8: 8 x float32 are 32 bytes; an access moves 8 or 16 at once",
+    "ptx.store4(f, 0, f[0], f[1])": "store4: 4 values are needed, got 2",
+    "x = ptx.load4(t, 0)": "load4: array must be an array, got int32",
+    "x = ptx.load_acquire(h, (0, 0))": "load_acquire: array must have elements of 4 or 8 bytes, got float16",
+    "x = ptx.pack_half2(f, f[0])": "pack_half2: lo must be float32, got an array of float32",
+    "x = ptx.exp2_approx(x=f[0])": "exp2_approx: takes no arguments by name",
+}
+
+
+def written(line: str) -> Any:
+    """The line in a kernel of float16 `h` and float32 `f`, as a live function with source in memory."""
+    text = (
+        f"{HEAD}def wrong(h, f):\n    t = cuda.threadIdx.x\n    s = cuda.shared.array((8, 8), np.float16)\n"
+        f"    g = cuda.shared.array(8, float32)\n    {line}\n"
+    )
+    names: dict[str, Any] = {}
+    exec(compile(text, "wrong.py", "exec"), names)
+    return names["wrong"], functions_in(text, "wrong.py")["wrong"]
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_a_wrong_call_gets_one_sentence_from_both(line: str) -> None:
+    live, parsed = written(line)
+    with pytest.raises(ptx.WrongOperand) as told:
+        trace(parsed, 1, 32, np.zeros((8, 8), np.float16), np.zeros(8, np.float32))
+    assert str(told.value) == f"wrong.py:8: lanewise.ptx.{WRONG[line]}."
+    if why_unavailable():
+        return
+    half = types.Array(types.float16, 2, "C")
+    with pytest.raises(ptx.WrongOperand) as compiled:
+        compile_kernel(live, (half, types.Array(types.float32, 1, "C")), "sm_90", {})
+    assert str(compiled.value) == f"lanewise.ptx.{WRONG[line]}."
+
+
+def test_only_the_tracer_knows_which_memory_an_array_lies_in() -> None:
+    for line, sentence in {
+        "x = ptx.ldmatrix_x4(h, (0, 0))": "ldmatrix_x4: tile must lie in shared memory, got a global array.",
+        "x = ptx.load4_nc(s, 0)": "load4_nc: array must lie in global memory, got a shared array.",
+        "x = ptx.shared_address(h, (0, 0))": "shared_address: array must lie in shared memory, got a global array.",
+        "x = ptx.load2(r, 0)": "load2: array must lie in shared or global memory, got a local array.",
+        "ptx.cp_async_4(s, 0, s, 0)": "cp_async_4: src must lie in global memory, got a shared array.",
+    }.items():
+        body = f"s = cuda.shared.array(64, float32)\nr = cuda.local.array(4, float32)\n{line}"
+        with pytest.raises(ptx.WrongOperand, match=re.escape(sentence)):
+            run(body)
+    with pytest.raises(ptx.WrongOperand, match=r"cp.async.ca.4 copies 4 bytes, .* Use a wider copy"):
+        run("s = cuda.shared.array(64, np.float64)\nptx.cp_async_4(s, 0, h, (0, 0))")
+
+
+# -- where an instruction exists -----------------------------------------------------------------------
+
+
+def availability_of(name: str) -> tuple[int, int]:
+    """What `lanewise.machine` says of the instruction behind a name."""
+    product = re.fullmatch(r"mma_(m\d+n\d+k\d+)_(\w+)", name)
+    if product:
+        return AVAILABILITY[f"mma.{product[1]}.{product[2]}"].since
+    stem = (
+        name.partition("_x")[0] if "matrix" in name else "cp.async" if name.startswith("cp_async") else "ld"
+    )
+    return (8, 0) if name == "pack_bf16x2" else AVAILABILITY[stem].since
+
+
+def test_what_a_declaration_needs_is_what_the_machine_knows() -> None:
+    assert {name: entry.needs for name, entry in DECLARED.items()} == {
+        name: availability_of(name) for name in DECLARED
+    }
+
+
+def test_every_name_is_public_documented_and_only_for_kernels() -> None:
+    assert set(DECLARED) <= set(ptx.__all__)
+    for name in DECLARED:
+        function = getattr(ptx, name)
+        assert function.__doc__
+        n = len(
+            [
+                one
+                for one in inspect.signature(function).parameters.values()
+                if one.kind is one.POSITIONAL_OR_KEYWORD
+            ]
+        )
+        with pytest.raises(ptx.OnlyInKernels, match=rf"lanewise\.ptx\.{name} is for kernels"):
+            function(*range(n))
+
+
+OLD_GPU = (
+    "lanewise.ptx.mma_m16n8k16_f16 needs compute capability 8.0 or newer; this kernel is {} for 7.5. Use"
+    " mma_m16n8k8_f16 twice: with (a[0], a[1]) and b[0], then with (a[2], a[3]) and b[1]."
+)
+
+
+@SASS
+def test_a_kernel_for_an_older_gpu_is_refused_before_the_compiler_fails() -> None:
+    launch = LAUNCHES["products"]
+    signature = numba_types(launch.arguments(np.random.default_rng(0)))
+    compile_kernel(
+        launch.kernel.py_func, signature, "sm_80", {}
+    )  # what numba has typed already is checked again
+    with pytest.raises(ptx.UnsupportedCapability) as refused:
+        compile_kernel(launch.kernel.py_func, signature, "sm_75", {})
+    assert str(refused.value) == OLD_GPU.format("compiled")
+    assert isinstance(refused.value, Error)
+
+
+def test_a_kernel_for_an_older_gpu_is_not_traced() -> None:
+    launch = LAUNCHES["products"]
+    with pytest.raises(ptx.UnsupportedCapability) as refused:
+        trace(launch.kernel, 1, 32, *launch.arguments(np.random.default_rng(0)), machine="sm_75")
+    assert re.fullmatch(r"ptx_kernels\.py:\d+: " + re.escape(OLD_GPU.format("traced")), str(refused.value))
+    run(READY + "u[t] = ptx.ldmatrix_x4(s, (t, 0))[0]", machine="sm_75")
+
+
+# -- machine code ----------------------------------------------------------------------------------
+
+OPCODES = {
+    "wide": "LDG.E.64.CONSTANT LDG.E.128.CONSTANT LDS.128 STG.E.128 STS.128",
+    "eights": "LDG.E.128 LDG.E.128.CONSTANT LDS.128 STS.128 STG.E.128",
+    "matrix_loads": "LDSM.16.M88 LDSM.16.M88.2 LDSM.16.M88.4 LDSM.16.MT88 LDSM.16.MT88.2 LDSM.16.MT88.4",
+    "matrix_stores": "STSM.16.M88 STSM.16.M88.2 STSM.16.M88.4 STSM.16.MT88 STSM.16.MT88.2 STSM.16.MT88.4",
+    "products": "HMMA.16816.F32 HMMA.16816.F32.BF16 HMMA.1688.F32",
+    "short_product": "HMMA.1688.F32",
+    "copies": "LDGSTS.E LDGSTS.E.64 LDGSTS.E.128 LDGSTS.E.BYPASS.128 LDGDEPBAR",
+    "packed_half": "HADD2.F32",
+    "powers": "MUFU.EX2",
+    "look_back": "LDG.E.64.STRONG.GPU STG.E.64.STRONG.GPU",
+}
+
+
+@SASS
+@pytest.mark.parametrize("target", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("name", OPCODES)
+def test_machine_code_holds_the_instructions(name: str, target: str) -> None:
+    launch = LAUNCHES[name]
+    signature = numba_types(launch.arguments(np.random.default_rng(0)))
+    if capability(target) < launch.needs:
+        with pytest.raises(
+            ptx.UnsupportedCapability,
+            match=rf"or newer; this kernel is compiled for {target[3]}\.{target[4]}\. \w+",
+        ):
+            compile_kernel(launch.kernel.py_func, signature, target, {})
+        return
+    compiled = compile_kernel(launch.kernel.py_func, signature, target, {})
+    opcodes = [ins.opcode.replace(".SYS", "").replace(".U.", ".") for ins in compiled.code.instructions]
+    assert set(OPCODES[name].split()) <= set(opcodes)
+    assert compiled.spill_bytes == 0
+    assert "__local_depot" not in compiled.ptx
+
+
+# -- without numba, without a GPU ----------------------------------------------------------------------
+
+
+def test_importing_lanewise_loads_neither_ptx_nor_numba() -> None:
+    script = (
+        "import sys, lanewise, numpy as np\n"
+        "assert 'lanewise.ptx' not in sys.modules and 'numba' not in sys.modules\n"
+        "sys.modules['numba'] = sys.modules['numba_cuda'] = sys.modules['llvmlite'] = None\n"
+        "import importlib.util as util\n"
+        "found = util.find_spec\n"
+        "util.find_spec = lambda name, *rest: None if name.startswith('numba') else found(name, *rest)\n"
+        "from lanewise.trace import functions_in, trace\n"
+        "k = functions_in('from lanewise import ptx\\ndef k(a):\\n    ptx.store2(a, 0, 1, 2)\\n')['k']\n"
+        "a = np.zeros(2, np.float32)\n"
+        "trace(k, 1, 32, a)\n"
+        "print(a, 'lanewise.ptx' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("[1. 2.] True", "")
+
+
+@pytest.mark.skipif(cuda.is_available(), reason="a GPU is here")
+def test_dynamic_shared_memory_without_a_gpu() -> None:
+    with pytest.raises(
+        ptx.CannotAllow, match=r"there is no GPU here\. Trace the kernel with dynamic_shared_bytes"
+    ):
+        ptx.allow_dynamic_shared(LAUNCHES["wide"].kernel, 100_000)
+    with pytest.raises(ptx.CannotAllow, match=r"got a int; it takes a cuda\.jit kernel"):
+        ptx.allow_dynamic_shared(3, 100_000)
+    with pytest.raises(ptx.CannotAllow, match="n_bytes: got -1"):
+        ptx.allow_dynamic_shared(LAUNCHES["wide"].kernel, -1)
