@@ -23,7 +23,7 @@ def halves(*shape: int) -> np.ndarray:
 
 def fetch(kernel: Any, src: np.ndarray, expected: np.ndarray, **how: int) -> Trace:
     dst = np.full_like(expected, 0xFFFFFFFF)
-    row_length = how.get("pitch", src.shape[1]) * src.itemsize
+    row_length = (how["pitch"] if "pitch" in how else src.shape[1]) * src.itemsize
     t = trace(
         kernel, 1, tensor_cores.BLOCK, src, dst, *how.values(), dynamic_shared_bytes=len(src) * row_length
     )

@@ -3,7 +3,7 @@
 Menu, all with 128 x 128 tiles of C, 32 columns of A at a time, 8 warps that make 64 x 32 results each:
 `hgemm_row_major` (dense tiles), `hgemm_padded` (16 unused bytes after each row), `hgemm_wrong_xor` (a swizzle
 of A that misses half of the conflicts), `hgemm_swizzled` (the right one), `hgemm_sm75` (for GPUs without
-`mma.m16n8k16`). The rungs that copy asynchronously, and the fast one, are in `hgemm_stages`.
+`mma.m16n8k16`). The rungs that copy asynchronously are in `hgemm_stages`, the fast one in `hgemm_fast`.
 
 Launch with `BLOCK` threads and `grid_of(c)` blocks. A is m x k, B is k x n, C is m x n, all row-major
 float16; m and n must be multiples of 128, k of 32. Reference: `reference(a, b)`.
@@ -174,7 +174,7 @@ def hgemm_padded(a, b, c):
 
 @cuda.jit
 def hgemm_wrong_xor(a, b, c):
-    """Changed: dense again, chunks of eight halves permuted; rows of A that lie 4 apart still meet in a bank."""
+    """Changed: dense again, chunks of eight halves permuted; rows of A that lie 4 apart still collide."""
     tile_a, tile_b = cuda.shared.array(TILE_A, float16), cuda.shared.array(TILE_B, float16)
     acc = cuda.local.array(N_ACC, float32)
     fa, fb = cuda.local.array(N_FRAG_A, uint32), cuda.local.array(N_FRAG_B, uint32)
