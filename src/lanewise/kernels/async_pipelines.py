@@ -170,17 +170,24 @@ def barriers(src, dst, factor, shift, n_fmas, n_barriers):
     """Changed from `tiled`: `n_barriers` further barriers after the first, and any number of threads."""
     stage = cuda.shared.array(TILE, float32)
     for tile in range(cuda.blockIdx.x, src.size // TILE, cuda.gridDim.x):
-        for k in range(cuda.threadIdx.x, TILE, cuda.blockDim.x):
-            stage[k] = src[tile * TILE + k]
+        first = tile * TILE
+        k = cuda.threadIdx.x
+        while k < TILE:
+            stage[k] = src[uint32(first + k)]
+            k += cuda.blockDim.x
         cuda.syncthreads()  # the tile is full before anyone reads what others wrote
-        for _ in range(n_barriers):
+        n = n_barriers
+        while n > 0:
             cuda.syncthreads()  # protects nothing
-        for k in range(TILE - 1 - cuda.threadIdx.x, -1, -cuda.blockDim.x):
-            x, n = stage[k], n_fmas
+            n -= 1
+        k = cuda.threadIdx.x
+        while k < TILE:
+            x, n = stage[TILE - 1 - k], n_fmas
             while n > 0:
                 x = x * factor + shift
                 n -= 1
-            dst[tile * TILE + k] = x
+            dst[uint32(first + TILE - 1 - k)] = x
+            k += cuda.blockDim.x
         cuda.syncthreads()  # all have read the tile before the next one overwrites it
 
 
