@@ -1,0 +1,104 @@
+"""Kernels of the topic banks: laws of the patterns, beyond the counted cases of the experiments."""
+
+from math import gcd
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lanewise as lw
+from lanewise.kernels import banks, banks_repeated, banks_widths
+from lanewise.trace import Trace, trace
+
+
+def poisoned(*shape: int) -> np.ndarray:
+    return np.full(shape, np.nan, np.float32)
+
+
+def warp(kernel: Any, dst: np.ndarray, *arguments: Any) -> Trace:
+    """Trace one warp; `arguments` come before and after `dst` where the kernel has them."""
+    names = kernel.py_func.__code__.co_varnames
+    given_ = list(arguments)
+    given_.insert(names.index("dst"), dst)
+    return trace(kernel, 1, 32, *given_)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 33), st.integers(0, 32))
+def test_where_a_stride_starts_changes_nothing(stride: int, base: int) -> None:
+    dst = poisoned(32)
+    t = warp(banks.read_shifted, dst, stride, base)
+    np.testing.assert_array_equal(dst, banks.reference_stride(stride) + base)
+    assert t.shared.load.wavefronts == (gcd(stride, 32) if stride else 1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 33), st.integers(0, 32))
+def test_only_the_lanes_that_take_part_meet(stride: int, n_lanes: int) -> None:
+    dst = poisoned(32)
+    t = warp(banks.read_partly, dst, stride, n_lanes)
+    np.testing.assert_array_equal(dst, banks.reference_partly(stride, n_lanes))
+    period = 32 // gcd(stride, 32)  # lanes so far apart meet
+    assert t.shared.load.wavefronts == -(-n_lanes // period)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(["bytes", "halves", "doubles"]), st.integers(1, 33))
+def test_the_trace_of_any_width_agrees_with_the_model(name: str, stride: int) -> None:
+    kernel, dtype, width = {
+        "bytes": (banks_widths.read_bytes, np.int8, 8),
+        "halves": (banks_widths.read_halves, np.float16, 16),
+        "doubles": (banks_widths.read_doubles, np.float64, 64),
+    }[name]
+    src, dst = np.arange(banks_widths.N_ELEMS).astype(dtype), np.zeros(32, dtype)
+    t = warp(kernel, dst, src, stride)
+    np.testing.assert_array_equal(dst, banks_widths.reference_stride(src, stride))
+    addresses = stride * np.arange(32)[None] * np.dtype(dtype).itemsize
+    wavefronts, ideal = lw.memory.shared_wavefronts(f"ld.shared.b{width}", addresses)
+    assert (t.shared.load.wavefronts, t.shared.load.ideal) == (wavefronts[0], ideal[0])
+
+
+@pytest.mark.parametrize(("kernel", "width"), [(banks_widths.read_twos, 2), (banks_widths.read_fours, 4)])
+def test_groups_join_only_where_neighbours_share(kernel: Any, width: int) -> None:
+    src = np.arange(banks_widths.N_ELEMS, dtype=np.float32)
+    ideal = {}
+    for sharing in (1, 2, 4, 8):
+        dst = poisoned(32, width)
+        t = warp(kernel, dst, src, width, sharing)
+        np.testing.assert_array_equal(dst, banks_widths.reference_vectors(src, width, width, sharing))
+        assert t.shared.load.excess == 0
+        ideal[sharing] = t.shared.load.ideal
+    assert ideal == {1: width, 2: width // 2, 4: width // 2, 8: width // 2}
+
+
+def test_a_missing_barrier_is_found_although_the_values_are_right() -> None:
+    dst = poisoned(32)
+    (hazard,) = warp(banks.read_too_early, dst).hazards
+    np.testing.assert_array_equal(dst, banks.reference_tile(1, 0))
+    assert (hazard.kind, hazard.severity, hazard.count) == ("shared_race", "lock_step", 31)
+    assert "reads tile[1, 0]" in hazard.message
+
+
+@pytest.mark.parametrize("stride", [8, 33])
+def test_repeated_reads_keep_their_conflicts_when_they_wrap_around(stride: int) -> None:
+    n_rounds = banks_repeated.SPAN // banks_repeated.UNROLL + 1
+    starts, dst = (stride * np.arange(32)).astype(np.int32), poisoned(banks_repeated.BLOCK)
+    t = trace(banks_repeated.repeat_stride, 1, banks_repeated.BLOCK, starts, dst, n_rounds)
+    expected = banks_repeated.reference_repeat_stride(starts, n_rounds)
+    np.testing.assert_array_equal(dst.reshape(-1, 32), np.tile(expected, (banks_repeated.BLOCK // 32, 1)))
+    assert t.shared.load.wavefronts == (gcd(stride, 32) if stride else 1) * t.shared.load.requests
+    assert t.hazards == []
+
+
+def test_a_chase_through_global_memory_visits_every_word() -> None:
+    nexts = (np.arange(1024, dtype=np.uint32) * 5 + 1) % 1024
+    visited, at = set(), 0
+    for _ in range(1024):
+        visited.add(at)
+        at = int(nexts[at])
+    assert len(visited) == 1024
+    dst = np.zeros(1, np.uint32)
+    trace(banks_repeated.chase_global, 1, 1, nexts, dst, 37)
+    np.testing.assert_array_equal(dst, banks_repeated.reference_chase(nexts, 37, 1))
