@@ -105,24 +105,25 @@ def transpose_swizzled(src, dst):
             dst[row + step, col] = tile[x, (y + step) ^ x]
 
 
-# --- Families: one layout parameter, everything else as above.
+# --- Families: one layout parameter. The loads do not wait for each other: an index past the edge is moved to
+# --- the edge, where a guard would make the thread finish one load before it asks for the next.
 
 
 def transpose_pitched(pitch):
-    """`transpose_padded` with rows `pitch` floats apart: the conflicts of a column are gcd(pitch, 32)."""
+    """`transpose_padded` with rows `pitch` floats apart: a column's conflict is gcd(pitch, 32)."""
 
     @cuda.jit
     def transpose(src, dst):
         tile = cuda.shared.array((TILE, pitch), float32)
         x, y = cuda.threadIdx.x, cuda.threadIdx.y
-        col, row = cuda.blockIdx.x * TILE + x, cuda.blockIdx.y * TILE + y
+        n_rows, n_cols = src.shape
+        col, row = min(cuda.blockIdx.x * TILE + x, n_cols - 1), cuda.blockIdx.y * TILE + y
         for step in range(0, TILE, ROWS):
-            if row + step < src.shape[0] and col < src.shape[1]:
-                tile[y + step, x] = src[row + step, col]
+            tile[y + step, x] = src[min(row + step, n_rows - 1), col]
         cuda.syncthreads()  # the tile is full before anyone reads a column of it
         col, row = cuda.blockIdx.y * TILE + x, cuda.blockIdx.x * TILE + y
         for step in range(0, TILE, ROWS):
-            if row + step < dst.shape[0] and col < dst.shape[1]:
+            if row + step < n_cols and col < n_rows:
                 dst[row + step, col] = tile[x, y + step]
 
     return transpose
@@ -154,14 +155,14 @@ def transpose_doubles(pitch):
     def transpose(src, dst):
         tile = cuda.shared.array((TILE, pitch), float64)
         x, y = cuda.threadIdx.x, cuda.threadIdx.y
-        col, row = cuda.blockIdx.x * TILE + x, cuda.blockIdx.y * TILE + y
+        n_rows, n_cols = src.shape
+        col, row = min(cuda.blockIdx.x * TILE + x, n_cols - 1), cuda.blockIdx.y * TILE + y
         for step in range(0, TILE, ROWS):
-            if row + step < src.shape[0] and col < src.shape[1]:
-                tile[y + step, x] = src[row + step, col]
+            tile[y + step, x] = src[min(row + step, n_rows - 1), col]
         cuda.syncthreads()  # the tile is full before anyone reads a column of it
         col, row = cuda.blockIdx.y * TILE + x, cuda.blockIdx.x * TILE + y
         for step in range(0, TILE, ROWS):
-            if row + step < dst.shape[0] and col < dst.shape[1]:
+            if row + step < n_cols and col < n_rows:
                 dst[row + step, col] = tile[x, y + step]
 
     return transpose

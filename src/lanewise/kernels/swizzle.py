@@ -41,36 +41,39 @@ def wide_grid_of(src: np.ndarray) -> tuple[int, int]:
 
 @cuda.jit
 def transpose_rotated(src, dst):
-    """Changed from `transpose_tiled`: a row is rotated by its number. Any width would do."""
+    """Changed from `padding.transpose_pitched(32)`: a row is rotated by its number. Any width would do."""
     tile = cuda.shared.array((TILE, TILE), float32)
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
-    col, row = cuda.blockIdx.x * TILE + x, cuda.blockIdx.y * TILE + y
+    n_rows, n_cols = src.shape
+    col, row = min(cuda.blockIdx.x * TILE + x, n_cols - 1), cuda.blockIdx.y * TILE + y
     for step in range(0, TILE, ROWS):
-        if row + step < src.shape[0] and col < src.shape[1]:
-            tile[y + step, (x + y + step) % TILE] = src[row + step, col]
+        tile[y + step, (x + y + step) % TILE] = src[min(row + step, n_rows - 1), col]
     cuda.syncthreads()  # the tile is full before anyone reads a column of it
     col, row = cuda.blockIdx.y * TILE + x, cuda.blockIdx.x * TILE + y
     for step in range(0, TILE, ROWS):
-        if row + step < dst.shape[0] and col < dst.shape[1]:
+        if row + step < n_cols and col < n_rows:
             dst[row + step, col] = tile[x, (y + step + x) % TILE]
 
 
 def transpose_bits(n_bits):
-    """Changed: XOR with the lowest `n_bits` bits of the row alone. Each bit halves a column's conflict."""
+    """Changed: XOR with `n_bits` bits of the row alone, in the form of `padding.transpose_pitched`.
+
+    Each bit halves the conflict of a column.
+    """
     mask = (1 << n_bits) - 1
 
     @cuda.jit
     def transpose(src, dst):
         tile = cuda.shared.array((TILE, TILE), float32)
         x, y = cuda.threadIdx.x, cuda.threadIdx.y
-        col, row = cuda.blockIdx.x * TILE + x, cuda.blockIdx.y * TILE + y
+        n_rows, n_cols = src.shape
+        col, row = min(cuda.blockIdx.x * TILE + x, n_cols - 1), cuda.blockIdx.y * TILE + y
         for step in range(0, TILE, ROWS):
-            if row + step < src.shape[0] and col < src.shape[1]:
-                tile[y + step, x ^ ((y + step) & mask)] = src[row + step, col]
+            tile[y + step, x ^ ((y + step) & mask)] = src[min(row + step, n_rows - 1), col]
         cuda.syncthreads()  # the tile is full before anyone reads a column of it
         col, row = cuda.blockIdx.y * TILE + x, cuda.blockIdx.x * TILE + y
         for step in range(0, TILE, ROWS):
-            if row + step < dst.shape[0] and col < dst.shape[1]:
+            if row + step < n_cols and col < n_rows:
                 dst[row + step, col] = tile[x, (y + step) ^ (x & mask)]
 
     return transpose
