@@ -9,6 +9,7 @@ import numpy as np
 from lanewise.experiments.plan import Case, Ceiling, Experiment, Problem
 from lanewise.kernels import attention, attention_flash
 from lanewise.kernels.attention import LANES, PARTS, PER_WARP, ROWS, SIZE, TILE, WARPS
+from lanewise.kernels.attention_flash import KEYS, WARP_ROWS
 
 HEADS = 4
 LENGTHS = (1024, 2048, 4096, 8192)
@@ -78,32 +79,47 @@ def _tiles(heads: int, n: int) -> dict[str, dict[str, int]]:
     }
 
 
+def _carried_out(n_warps: int, n_cols: int, degree: int = 1) -> dict[str, int]:
+    """32 rows a warp, put into shared memory by words, eight rows of four at a time, and carried out by loads
+    and stores of 16 bytes a lane. `degree`: what the words' rows cost that start in the same bank.
+    """
+    n_words, n_wide = WARP_ROWS * n_cols // 2 // LANES, WARP_ROWS * n_cols // 8 // LANES
+    return {
+        "shared.load.requests": n_warps * n_wide,
+        "shared.load.wavefronts": n_warps * n_wide * 4,
+        "shared.store.requests": n_warps * n_words,
+        "shared.store.wavefronts": n_warps * n_words * degree,
+        "global_.store.requests": n_warps * n_wide,
+        "global_.store.sectors": n_warps * WARP_ROWS * n_cols // 16,
+    }
+
+
+def _with_matrices(carried_out: dict[str, int], n_loads: int, degree: int = 1) -> dict[str, int]:
+    """The counts with those of `ldmatrix` x4: four passes of eight rows, of `degree` wavefronts each."""
+    more = {"shared.load.requests": n_loads, "shared.load.wavefronts": 4 * degree * n_loads}
+    return {name: count + more.get(name, 0) for name, count in carried_out.items()}
+
+
 def _matrices(heads: int, n: int) -> dict[str, dict[str, int]]:
-    """The same on Tensor Cores, by loads x4 of four wavefronts; n is a multiple of 128.
+    """The same three for Tensor Cores; n is a multiple of 128.
 
     A warp has 32 rows. Its scores with 64 keys take 8 steps along a head, of 2 loads of queries and 4 of
-    keys; its values of 128 keys 8 steps of 2 loads of weights and 8 of values. A store is eight rows of eight
-    halves, a sector each, two columns at a time.
+    keys; its values of 128 keys 8 steps of 2 loads of weights and 8 of values.
     """
-    warps = heads * n // attention_flash.WARP_ROWS
-    score_loads = warps * n // 64 * 8 * (2 + 4)
-    value_loads = warps * n // 128 * 8 * (2 + 8)
+    warps = heads * n // WARP_ROWS
+    parts = warps * n // KEYS
     return {
-        "scores": {
-            "shared.load.requests": score_loads,
-            "shared.load.wavefronts": 4 * score_loads,
-            "global_.store.sectors": warps * 4 * n // 4 * 8,
+        "scores": _with_matrices(_carried_out(parts, KEYS), parts * 8 * (2 + 4)),
+        "softmax": {
+            "global_.load.sectors": 3 * heads * n * n // 16,
+            "global_.store.sectors": heads * n * n // 16,
         },
-        "values": {
-            "shared.load.requests": value_loads,
-            "shared.load.wavefronts": 4 * value_loads,
-            "global_.store.sectors": warps * 4 * SIZE // 4 * 8,
-        },
+        "values": _with_matrices(_carried_out(warps, SIZE), warps * n // 128 * 8 * (2 + 8)),
     }
 
 
 def unfused_cases(heads: int, n: int) -> tuple[Case, ...]:
-    """The scores in global memory: three simple kernels, and two of them on Tensor Cores; n as for those."""
+    """The scores in global memory: three simple kernels, three for Tensor Cores; n is a multiple of 128."""
     square, n_rows = heads * n * n, heads * n
     shape = f"{heads}x{n}x{SIZE}"
     of_scores = Problem(f"scores {shape}", partial(_inputs, heads, n), _scores, 4e-3, 2e-3)
@@ -127,12 +143,13 @@ def unfused_cases(heads: int, n: int) -> tuple[Case, ...]:
     score_grid, value_grid = attention.grid_of_scores(q), attention.grid_of_values(q)
     score_blocks, value_blocks = attention_flash.grid_of_scores(q), attention_flash.grid_of(q)
     scores_mma, values_mma = attention_flash.scores_mma, attention_flash.values_mma
-    by_row = attention.grid_of_rows(q)
+    softmax_wide, by_row = attention_flash.softmax_wide, attention.grid_of_rows(q)
     return (
         case("scores", attention.scores, of_scores, score_grid, tile, simple["scores"]),
         case("softmax", attention.softmax, of_softmax, by_row, warps, simple["softmax"]),
         case("values", attention.values, of_values, value_grid, tile, simple["values"]),
         case("scores mma", scores_mma, of_scores, score_blocks, threads, matrices["scores"], n_bytes),
+        case("softmax wide", softmax_wide, of_softmax, by_row, warps, matrices["softmax"]),
         case("values mma", values_mma, of_values, value_blocks, threads, matrices["values"], n_bytes),
     )
 
@@ -156,18 +173,12 @@ def _fused(heads: int, n: int) -> dict[str, int]:
 
 
 def _flash(heads: int, n: int, degree: int) -> dict[str, int]:
-    """Per warp and tile of 64 keys: 8 steps along a head, of 2 loads x4 of queries and 4 of keys; 4 along
-    the keys, of 8 loads of values. A load x4 has four passes of eight rows, of `degree` wavefronts each.
-    A store is eight rows of eight halves, a sector each, of 32 rows and 128 columns: two columns at a time.
+    """Per warp and tile of 64 keys: 8 steps along a head, of 2 loads of queries and 4 of keys; 4 steps along
+    the keys, of 8 loads of values. `degree`: the rows of a matrix that start in the same bank.
     """
-    warps, tiles = heads * n // attention_flash.WARP_ROWS, n // attention_flash.KEYS
-    matrices = warps * tiles * (8 * (2 + 4) + 4 * 8)
-    return {
-        "shared.load.requests": matrices,
-        "shared.load.wavefronts": matrices * 4 * degree,
-        "global_.store.requests": warps * 4 * 32,
-        "global_.store.sectors": warps * 4 * 32 * 8,
-    }
+    warps = heads * n // WARP_ROWS
+    n_loads = warps * n // KEYS * (8 * (2 + 4) + 4 * 8)
+    return _with_matrices(_carried_out(warps, SIZE, degree), n_loads, degree)
 
 
 def _known(heads: int, n: int) -> dict[str, Any]:

@@ -1,13 +1,14 @@
 """Attention on Tensor Cores: one kernel, the scores in registers, keys and values a tile ahead.
 
-Menu: `scores_mma` and `values_mma` (with `attention.softmax` between them: the scores in global memory, on
-Tensor Cores), `flash_row_major` (one kernel; its tiles lie row after row, so the eight rows of a matrix share
-their banks), `flash_swizzled` (the 16-byte chunks of a row are permuted by XOR with the row's number).
+Menu: `scores_mma`, `softmax_wide` and `values_mma` (three kernels, the scores in global memory),
+`flash_row_major` (one kernel; its tiles lie row after row, so the eight rows of a matrix share their banks),
+`flash_swizzled` (the 16-byte chunks of a row are permuted by XOR with the row's number).
 
 `q`, `k`, `v` and `dst` are float16 of shape (heads, n, 128), `s` and `p` (heads, n, n), n a multiple of 128.
 Launch with `THREADS` threads, `grid_of(q)` blocks (`scores_mma`: `grid_of_scores(q)`) and `SHARED_BYTES`
-(the first two: `PAIR_BYTES`) of dynamic shared memory, more than 48 KB (`ptx.allow_dynamic_shared`). Needs
-sm_80. References: those of `lanewise.kernels.attention`.
+(`scores_mma`, `values_mma`: `PAIR_BYTES`) of dynamic shared memory, more than 48 KB
+(`ptx.allow_dynamic_shared`); `softmax_wide` as `attention.softmax`. Needs sm_80. References: those of
+`lanewise.kernels.attention`.
 
 A block holds 128 query rows, a warp 32 of them, as two tiles of 16: so each matrix of keys and values that a
 warp loads is used twice, and no softmax crosses a warp. In an accumulator of m16n8k16 lane l holds columns
@@ -21,6 +22,7 @@ import numpy as np
 from numba import cuda, float32, int32, uint32
 
 from lanewise import ptx
+from lanewise.kernels.attention import warp_max, warp_sum
 
 SIZE = 128  # of a head: the columns of Q, K, V
 WARPS = 4
@@ -164,12 +166,28 @@ def four(pairs, at):
 
 
 @cuda.jit(device=True)
-def store_row(dst, head, row, col, acc, half, r, factor):
-    """Store what a lane holds of its row `r` of four, times `factor`; `half` of `acc` is one tile of rows."""
+def keep_row(acc, half, r, factor, mask):
+    """Put what a lane holds of its row `r` of four, times `factor`, into the tile of queries.
+
+    `half` of `acc` is one tile of rows. The warp has read its queries: their rows are free, and its own.
+    """
+    words = cuda.shared.array(0, uint32)  # the tile, as words
+    lane, warp = int32(cuda.threadIdx.x & 31), int32(cuda.threadIdx.x >> 5)
+    put = (place(WARP_ROWS * warp + 8 * r + (lane >> 2), 0, mask) >> 1) + (lane & 3)
     for j in range(0, half, 4):
         at = half * (r // 2) + 2 * (r % 2) + j
-        dst[head, row + 8 * r, col + 2 * j] = acc[at] * factor
-        dst[head, row + 8 * r, col + 2 * j + 1] = acc[at + 1] * factor
+        words[uint32(put ^ j)] = ptx.pack_half2(acc[at] * factor, acc[at + 1] * factor)
+
+
+@cuda.jit(device=True)
+def write_rows(tile, dst, head, first_row, first_col, n_cols, mask):
+    """Carry the warp's rows out, 16 bytes a lane."""
+    lane, warp = int32(cuda.threadIdx.x & 31), int32(cuda.threadIdx.x >> 5)
+    cuda.syncwarp()  # all lanes have put their parts of the rows into the tile
+    for step in range(lane, WARP_ROWS * n_cols // 8, 32):
+        row, col = WARP_ROWS * warp + step // (n_cols // 8), 8 * (step % (n_cols // 8))
+        a, b, c, d, e, f, g, h = ptx.load8(tile, place(row, col, mask))
+        ptx.store8(dst, (head, first_row + row, first_col + col), a, b, c, d, e, f, g, h)
 
 
 @cuda.jit(device=True)
@@ -211,17 +229,17 @@ def attend(q, k, v, dst, mask):
             upper, lower = four(weights, key // 4), four(weights, HALF_PAIRS + key // 4)
             mix(tile, upper, lower, values + (stage + KEYS * SIZE + SIZE * key), out)
         stage = other
-    row, col = first_row + WARP_ROWS * warp + (lane >> 2), 2 * (lane & 3)
     for r in range(4):
         t = total[r]
         t += cuda.shfl_xor_sync(0xFFFFFFFF, t, 1)
         t += cuda.shfl_xor_sync(0xFFFFFFFF, t, 2)
-        store_row(dst, head, row, col, out, HALF_OUT, r, float32(1) / t)
+        keep_row(out, HALF_OUT, r, float32(1) / t, mask)
+    write_rows(tile, dst, head, first_row, 0, SIZE, mask)
 
 
 @cuda.jit(launch_bounds=(THREADS, 2))
 def scores_mma(q, k, s):
-    """The baseline, first of three: `attention.scores` on Tensor Cores. The second is `attention.softmax`."""
+    """The baseline, first of three: `attention.scores` on Tensor Cores."""
     tile = cuda.shared.array(0, np.float16)
     acc = cuda.local.array(N_SCORES, float32)
     lane, warp = int32(cuda.threadIdx.x & 31), int32(cuda.threadIdx.x >> 5)
@@ -233,9 +251,44 @@ def scores_mma(q, k, s):
     queries = place(WARP_ROWS * warp + (lane & 15), (lane >> 4) << 3, SWIZZLE)
     keys = place((lane & 7) + ((lane >> 4) << 3), ((lane >> 3) & 1) << 3, SWIZZLE)
     score(tile, queries, FIRST + keys, acc)
-    row, col = first_row + WARP_ROWS * warp + (lane >> 2), first + 2 * (lane & 3)
+    cuda.syncwarp()  # all lanes have read the warp's queries
     for r in range(4):
-        store_row(s, head, row, col, acc, HALF_SCORES, r, float32(SCALE))
+        keep_row(acc, HALF_SCORES, r, float32(SCALE), SWIZZLE)
+    write_rows(tile, s, head, first_row, first, KEYS, SWIZZLE)
+
+
+@cuda.jit(device=True)
+def load_scores(s, head, row, col, held):
+    """Eight neighbouring scores as float32."""
+    a, b, c, d, e, f, g, h = ptx.load8(s, (head, row, col))
+    held[0], held[1], held[2], held[3] = float32(a), float32(b), float32(c), float32(d)
+    held[4], held[5], held[6], held[7] = float32(e), float32(f), float32(g), float32(h)
+
+
+@cuda.jit
+def softmax_wide(s, p):
+    """The baseline, second: `attention.softmax`, 16 bytes a lane."""
+    held = cuda.local.array(8, float32)
+    lane, head, n = cuda.threadIdx.x, cuda.blockIdx.y, s.shape[2]
+    row = cuda.blockDim.y * cuda.blockIdx.x + cuda.threadIdx.y
+    top, total = float32(-math.inf), float32(0)
+    for col in range(8 * lane, n, 8 * 32):
+        load_scores(s, head, row, col, held)
+        for j in range(8):
+            top = max(top, held[j])
+    top = warp_max(top)
+    for col in range(8 * lane, n, 8 * 32):
+        load_scores(s, head, row, col, held)
+        for j in range(8):
+            total += math.exp(held[j] - top)
+    inverse = float32(1) / warp_sum(total)
+    for col in range(8 * lane, n, 8 * 32):
+        load_scores(s, head, row, col, held)
+        for j in range(8):
+            held[j] = math.exp(held[j] - top) * inverse
+        a, b, c, d = np.float16(held[0]), np.float16(held[1]), np.float16(held[2]), np.float16(held[3])
+        e, f, g, h = np.float16(held[4]), np.float16(held[5]), np.float16(held[6]), np.float16(held[7])
+        ptx.store8(p, (head, row, col), a, b, c, d, e, f, g, h)
 
 
 @cuda.jit(launch_bounds=(THREADS, 2))
@@ -259,9 +312,9 @@ def values_mma(p, v, dst):
             lower = ptx.ldmatrix_x4(tile, (weights + MATRIX_ROWS) ^ step)
             mix(tile, upper, lower, values + SIZE * step, out)
         cuda.syncthreads()  # all are done before the tiles change
-    row, col = first_row + WARP_ROWS * warp + (lane >> 2), 2 * (lane & 3)
     for r in range(4):
-        store_row(dst, head, row, col, out, HALF_OUT, r, float32(1))
+        keep_row(out, HALF_OUT, r, float32(1), SWIZZLE)
+    write_rows(tile, dst, head, first_row, 0, SIZE, SWIZZLE)
 
 
 @cuda.jit(launch_bounds=(THREADS, 2))
