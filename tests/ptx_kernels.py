@@ -159,6 +159,7 @@ def packed_half(lo, hi, words, low, high):
     i = cuda.grid(1)
     words[i] = ptx.pack_half2(lo[i], hi[i])
     low[i], high[i] = ptx.unpack_half2(words[i])
+    words[i] = ptx.float_bits(ptx.bits_float(ptx.float_bits(hi[i]) ^ words[i]))
 
 
 @cuda.jit

@@ -3,7 +3,8 @@
 - wide accesses: `load2`, `load4`, `load8`, `store2`, ..., and `load_nc`, `load2_nc`, ... for read-only data
 - matrices: `ldmatrix_x4`, `stmatrix_x4`, ..., `mma_m16n8k16_f16`, `mma_m16n8k16_bf16`, `mma_m16n8k8_f16`
 - asynchronous copies: `cp_async_4`, ..., `cp_async_cg_16`, `cp_async_commit`, `cp_async_wait`
-- conversions: `pack_half2`, `unpack_half2`, `pack_bf16x2`, `unpack_bf16x2`, `exp2_approx`
+- conversions: `pack_half2`, `unpack_half2`, `pack_bf16x2`, `unpack_bf16x2`, `float_bits`,
+  `bits_float`, `exp2_approx`
 - ordered accesses: `load_acquire`, `store_release`
 - before a launch: `allow_dynamic_shared`
 
@@ -19,7 +20,15 @@ for kernels. Numba learns them when this package is imported, if it is installed
 
 from importlib.util import find_spec
 
-from lanewise.ptx.conversions import exp2_approx, pack_bf16x2, pack_half2, unpack_bf16x2, unpack_half2
+from lanewise.ptx.conversions import (
+    bits_float,
+    exp2_approx,
+    float_bits,
+    pack_bf16x2,
+    pack_half2,
+    unpack_bf16x2,
+    unpack_half2,
+)
 from lanewise.ptx.copies import (
     cp_async_4,
     cp_async_8,
@@ -71,6 +80,7 @@ __all__ = [
     "UnsupportedCapability",
     "WrongOperand",
     "allow_dynamic_shared",
+    "bits_float",
     "cp_async_4",
     "cp_async_8",
     "cp_async_16",
@@ -79,6 +89,7 @@ __all__ = [
     "cp_async_wait",
     "cp_async_wait_all",
     "exp2_approx",
+    "float_bits",
     "ldmatrix_x1",
     "ldmatrix_x1_trans",
     "ldmatrix_x2",

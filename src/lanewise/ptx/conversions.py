@@ -1,4 +1,4 @@
-"""Numbers in registers: pairs of 16-bit floats in a word, and the fast power of two."""
+"""Numbers in registers: pairs of 16-bit floats in a word, the bits of a float, the fast power of two."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _PAIR = (Loose("lo", "float32"), Loose("hi", "float32"))
 _WORD = Registers("d", "uint32")
 _NUMBERS = Registers("d", "float32", 2)
 _16 = np.uint32(16)
-_NAN = np.uint32(0x7FFF)  # what cvt gives for every NaN, in either type
+# What cvt gives for every NaN: in 16 bits of either type, and in 32.
+_NAN_16 = np.uint32(0x7FFF)
+_NAN_32 = np.uint32(0x7FFFFFFF).view(np.float32)
 
 
 def _float32(engine: Any, node: ast.Call, value: Any) -> np.ndarray:
@@ -23,14 +25,14 @@ def _float32(engine: Any, node: ast.Call, value: Any) -> np.ndarray:
 
 
 def _half_bits(value: np.ndarray) -> np.ndarray:
-    return np.where(np.isnan(value), _NAN, value.astype(np.float16).view(np.uint16).astype(np.uint32))
+    return np.where(np.isnan(value), _NAN_16, value.astype(np.float16).view(np.uint16).astype(np.uint32))
 
 
 def _bf16_bits(value: np.ndarray) -> np.ndarray:
     """The upper half of the bits, rounded to nearest even: the odd bit decides a tie."""
     bits = value.view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> _16) & np.uint32(1))) >> _16
-    return np.where(np.isnan(value), _NAN, rounded)
+    return np.where(np.isnan(value), _NAN_16, rounded)
 
 
 def _packs(bits_of: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Any]:
@@ -43,7 +45,8 @@ def _packs(bits_of: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Any]:
 
 
 def _half_value(bits: np.ndarray) -> Any:
-    return bits.astype(np.uint16).view(np.float16).astype(np.float32)[()]
+    value = bits.astype(np.uint16).view(np.float16).astype(np.float32)
+    return np.where(np.isnan(value), _NAN_32, value)[()]
 
 
 def _bf16_value(bits: np.ndarray) -> Any:
@@ -109,6 +112,31 @@ def pack_bf16x2(lo: Any, hi: Any) -> Any:
 )
 def unpack_bf16x2(u: Any) -> Any:
     """The two bfloat16 in a uint32 as float32, the low half first."""
+
+
+def _float_bits(engine: Any, node: ast.Call, x: Any) -> Any:
+    engine.tick(node)
+    return _float32(engine, node, x).view(np.uint32)[()]
+
+
+def _bits_float(engine: Any, node: ast.Call, u: Any) -> Any:
+    engine.tick(node)
+    word = whole(cast(engine.as_number(node, u), np.dtype(np.uint32)))
+    return np.asarray(word).view(np.float32)[()]
+
+
+@intrinsic(
+    Assembly("mov.b32 <d>, <x>;", (Loose("x", "float32"),), Registers("d", "uint32")), meaning=_float_bits
+)
+def float_bits(x: Any) -> Any:
+    """The 32 bits of a float32 as a uint32."""
+
+
+@intrinsic(
+    Assembly("mov.b32 <d>, <u>;", (Loose("u", "uint32"),), Registers("d", "float32")), meaning=_bits_float
+)
+def bits_float(u: Any) -> Any:
+    """The float32 that has the bits of a uint32: undoes `float_bits`."""
 
 
 def _exp2(engine: Any, node: ast.Call, x: Any) -> Any:
