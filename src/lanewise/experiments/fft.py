@@ -75,7 +75,7 @@ def pairs_degree(distance: int) -> int:
 
 
 def _shared(label: str) -> Mapping[str, int]:
-    """Shared wavefronts of one block, loads and stores; `copy` moves one part of each point, 4 bytes a lane."""
+    """Shared wavefronts of one block, loads and stores; `copy` moves one part of each point."""
     copy = fft.POINTS // 32
     split = sum(split_degree(distance) for distance in STAGES)
     padded = sum(split_degree(distance, padded=True) for distance in STAGES)

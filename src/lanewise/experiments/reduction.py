@@ -10,7 +10,7 @@ import numpy as np
 from lanewise.experiments.plan import Case, Ceiling, Experiment, Problem
 from lanewise.kernels import reduction
 
-GRID = 1056  # blocks of the sums of the whole array: 8 for each of the 132 SMs of an H200
+GRID = 528  # blocks of the sums of the whole array: 4 for each of the 132 SMs of an H200
 SMALL_GRID = 6
 BLOCKS = (256, 512, 1024)
 TREES = {
@@ -163,6 +163,8 @@ def _ladder(n: int, grid: int, arithmetic: bool) -> tuple[Case, ...]:
     }
     # Each block: its warps' sums, and the word that says whether it is the last, read by all warps.
     whole = {
+        "global_.load.sectors": n // 8 + -(-grid // 8),
+        "global_.store.sectors": grid + 1,
         "shared.load.wavefronts": grid * (1 + warps) + 1,
         "shared.store.wavefronts": grid * (warps + 1) + warps,
     }
