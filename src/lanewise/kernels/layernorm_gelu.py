@@ -8,8 +8,9 @@ less saves.
 
 `src` and `dst` are float32, with any number of rows of exactly 1,024 columns. Launch the LayerNorms with
 `BLOCK` = (32, 8) threads. Lane = row: `grid_of_tiles(src)` blocks and `tile_bytes(pitch)` bytes of dynamic
-shared memory, more than 48 KB (`ptx.allow_dynamic_shared`). A warp per row: `grid_of_rows(src)` blocks.
-Elementwise, any size: `grid_of(src)` blocks of `THREADS`. References: `reference`, `reference_gelu`.
+shared memory, 128 KB and more (`ptx.allow_dynamic_shared`): an A100 or H100 has it, a T4 or L4 does not. A
+warp per row: `grid_of_rows(src)` blocks. Elementwise, any size: `grid_of(src)` blocks of `THREADS`.
+References: `reference`, `reference_gelu`.
 
 GELU is its tanh form. LayerNorm has no weight and no bias here: each would be one row that all rows share.
 """
