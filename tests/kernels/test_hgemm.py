@@ -11,14 +11,8 @@ from lanewise.experiments import hgemm as measured
 from lanewise.kernels import hgemm, hgemm_fast, hgemm_stages
 from lanewise.trace import Trace, trace
 
-LADDER = (
-    hgemm.hgemm_row_major,
-    hgemm.hgemm_padded,
-    hgemm.hgemm_wrong_xor,
-    hgemm.hgemm_swizzled,
-    hgemm.hgemm_sm75,
-)
-STAGED = (hgemm_stages.hgemm_async_2, hgemm_stages.hgemm_async_3, hgemm_stages.hgemm_async_4)
+LADDER = tuple(kernel for kernel, *_ in measured.COSTS.values())
+STAGED = tuple(kernel for kernel, *_ in measured.STAGES.values())
 
 
 def name_of(kernel: Any) -> str:
@@ -75,13 +69,13 @@ def test_the_totals_of_a_4096_product_are_the_ones_on_paper() -> None:
     assert totals["row-major"] == 268_435_456
     assert totals["padded"] == totals["swizzled"] == 50_331_648
     assert totals["wrong XOR"] == 83_886_080
-    staged = measured.stages_arithmetic(4096, 4096, 4096)
+    staged = measured.stages_arithmetic(4096, 4096, 4096, 4, 4)
     assert staged["shared.load.wavefronts"] == totals["swizzled"]
 
 
 def test_larger_shares_need_fewer_wavefronts_for_the_same_products() -> None:
     """A warp's 64 x 64 takes 8 fetches for 64 x 64 x 16 products, its 64 x 32 takes 6 for half of them."""
     n = 4096
-    small = measured.stages_arithmetic(n, n, n)["shared.load.wavefronts"]
+    small = measured.stages_arithmetic(n, n, n, 4, 4)["shared.load.wavefronts"]
     large = measured.fast_arithmetic(n, n, n, 1)["shared.load.wavefronts"]
     assert large / small == pytest.approx(8 / 12, rel=0.01)

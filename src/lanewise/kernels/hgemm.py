@@ -17,6 +17,7 @@ from lanewise import ptx
 
 BM, BN, BK = 128, 128, 32  # a block's tile of C, and how much of k it takes at a time
 BLOCK = 256
+LIMITS = (BLOCK, 2)  # two blocks a multiprocessor, one to multiply while the other waits: 128 registers
 WM, WN = 64, 32  # a warp's share of the tile
 WARPS_N = BN // WN
 N_ACC = WM * WN // 32  # float32 results per lane
@@ -112,7 +113,7 @@ def put_tile(acc, c, row, col, lane):
             put_matrix(acc, 4 * (i * (WN // 8) + j), c, row + 16 * i, col + 8 * j, lane)
 
 
-@cuda.jit
+@cuda.jit(launch_bounds=LIMITS)
 def hgemm_row_major(a, b, c):
     """The baseline: both tiles dense and row-major; `ldmatrix` fetches fragments, B's transposed."""
     tile_a, tile_b = cuda.shared.array(TILE_A, float16), cuda.shared.array(TILE_B, float16)
@@ -123,10 +124,12 @@ def hgemm_row_major(a, b, c):
     warp_row, warp_col = warp // WARPS_N * WM, warp % WARPS_N * WN
     clear(acc)
     for k0 in range(0, a.shape[1], BK):
-        for chunk in range(thread, TILE_A // 8, BLOCK):
+        for part in range(TILE_A // 8 // BLOCK):
+            chunk = part * BLOCK + thread
             row, col = chunk // (BK // 8), chunk % (BK // 8) * 8
             copy_chunk(tile_a, row * BK + col, a, row0 + row, k0 + col)
-        for chunk in range(thread, TILE_B // 8, BLOCK):
+        for part in range(TILE_B // 8 // BLOCK):
+            chunk = part * BLOCK + thread
             row, col = chunk // (BN // 8), chunk % (BN // 8) * 8
             copy_chunk(tile_b, row * BN + col, b, k0 + row, col0 + col)
         cuda.syncthreads()  # both tiles are full before a warp reads the rows of others
@@ -142,7 +145,7 @@ def hgemm_row_major(a, b, c):
     put_tile(acc, c, row0 + warp_row, col0 + warp_col, lane)
 
 
-@cuda.jit
+@cuda.jit(launch_bounds=LIMITS)
 def hgemm_padded(a, b, c):
     """Changed: 16 unused bytes end each row of a tile; no conflict is left, but the fill of A gets some."""
     tile_a, tile_b = cuda.shared.array(PADDED_A, float16), cuda.shared.array(PADDED_B, float16)
@@ -153,10 +156,12 @@ def hgemm_padded(a, b, c):
     warp_row, warp_col = warp // WARPS_N * WM, warp % WARPS_N * WN
     clear(acc)
     for k0 in range(0, a.shape[1], BK):
-        for chunk in range(thread, TILE_A // 8, BLOCK):
+        for part in range(TILE_A // 8 // BLOCK):
+            chunk = part * BLOCK + thread
             row, col = chunk // (BK // 8), chunk % (BK // 8) * 8
             copy_chunk(tile_a, row * PITCH_A + col, a, row0 + row, k0 + col)
-        for chunk in range(thread, TILE_B // 8, BLOCK):
+        for part in range(TILE_B // 8 // BLOCK):
+            chunk = part * BLOCK + thread
             row, col = chunk // (BN // 8), chunk % (BN // 8) * 8
             copy_chunk(tile_b, row * PITCH_B + col, b, k0 + row, col0 + col)
         cuda.syncthreads()  # both tiles are full before a warp reads the rows of others
@@ -172,7 +177,7 @@ def hgemm_padded(a, b, c):
     put_tile(acc, c, row0 + warp_row, col0 + warp_col, lane)
 
 
-@cuda.jit
+@cuda.jit(launch_bounds=LIMITS)
 def hgemm_wrong_xor(a, b, c):
     """Changed: dense again, chunks of eight halves permuted; rows of A that lie 4 apart still collide."""
     tile_a, tile_b = cuda.shared.array(TILE_A, float16), cuda.shared.array(TILE_B, float16)
@@ -183,10 +188,12 @@ def hgemm_wrong_xor(a, b, c):
     warp_row, warp_col = warp // WARPS_N * WM, warp % WARPS_N * WN
     clear(acc)
     for k0 in range(0, a.shape[1], BK):
-        for chunk in range(thread, TILE_A // 8, BLOCK):
+        for part in range(TILE_A // 8 // BLOCK):
+            chunk = part * BLOCK + thread
             row, col = chunk // (BK // 8), chunk % (BK // 8) * 8
             copy_chunk(tile_a, row * BK + (col ^ (row & 3) << 3), a, row0 + row, k0 + col)
-        for chunk in range(thread, TILE_B // 8, BLOCK):
+        for part in range(TILE_B // 8 // BLOCK):
+            chunk = part * BLOCK + thread
             row, col = chunk // (BN // 8), chunk % (BN // 8) * 8
             copy_chunk(tile_b, row * BN + (col ^ (row & 7) << 3), b, k0 + row, col0 + col)
         cuda.syncthreads()  # both tiles are full before a warp reads the rows of others
@@ -202,7 +209,7 @@ def hgemm_wrong_xor(a, b, c):
     put_tile(acc, c, row0 + warp_row, col0 + warp_col, lane)
 
 
-@cuda.jit
+@cuda.jit(launch_bounds=LIMITS)
 def hgemm_swizzled(a, b, c):
     """Changed: two rows of A fill the 32 banks once, so A's chunks move by the number of the pair of rows."""
     tile_a, tile_b = cuda.shared.array(TILE_A, float16), cuda.shared.array(TILE_B, float16)
@@ -213,10 +220,12 @@ def hgemm_swizzled(a, b, c):
     warp_row, warp_col = warp // WARPS_N * WM, warp % WARPS_N * WN
     clear(acc)
     for k0 in range(0, a.shape[1], BK):
-        for chunk in range(thread, TILE_A // 8, BLOCK):
+        for part in range(TILE_A // 8 // BLOCK):
+            chunk = part * BLOCK + thread
             row, col = chunk // (BK // 8), chunk % (BK // 8) * 8
             copy_chunk(tile_a, row * BK + (col ^ (row >> 1 & 3) << 3), a, row0 + row, k0 + col)
-        for chunk in range(thread, TILE_B // 8, BLOCK):
+        for part in range(TILE_B // 8 // BLOCK):
+            chunk = part * BLOCK + thread
             row, col = chunk // (BN // 8), chunk % (BN // 8) * 8
             copy_chunk(tile_b, row * BN + (col ^ (row & 7) << 3), b, k0 + row, col0 + col)
         cuda.syncthreads()  # both tiles are full before a warp reads the rows of others
@@ -232,7 +241,7 @@ def hgemm_swizzled(a, b, c):
     put_tile(acc, c, row0 + warp_row, col0 + warp_col, lane)
 
 
-@cuda.jit
+@cuda.jit(launch_bounds=LIMITS)
 def hgemm_sm75(a, b, c):
     """Changed: each product in two halves of the depth, for GPUs without `mma.m16n8k16`."""
     tile_a, tile_b = cuda.shared.array(TILE_A, float16), cuda.shared.array(TILE_B, float16)
@@ -243,10 +252,12 @@ def hgemm_sm75(a, b, c):
     warp_row, warp_col = warp // WARPS_N * WM, warp % WARPS_N * WN
     clear(acc)
     for k0 in range(0, a.shape[1], BK):
-        for chunk in range(thread, TILE_A // 8, BLOCK):
+        for part in range(TILE_A // 8 // BLOCK):
+            chunk = part * BLOCK + thread
             row, col = chunk // (BK // 8), chunk % (BK // 8) * 8
             copy_chunk(tile_a, row * BK + (col ^ (row >> 1 & 3) << 3), a, row0 + row, k0 + col)
-        for chunk in range(thread, TILE_B // 8, BLOCK):
+        for part in range(TILE_B // 8 // BLOCK):
+            chunk = part * BLOCK + thread
             row, col = chunk // (BN // 8), chunk % (BN // 8) * 8
             copy_chunk(tile_b, row * BN + (col ^ (row & 7) << 3), b, k0 + row, col0 + col)
         cuda.syncthreads()  # both tiles are full before a warp reads the rows of others
