@@ -157,11 +157,11 @@ def _chosen(
 def _summary(home: Path, gpu_name: str, as_json: bool, topics: dict[str, tuple[Experiment, ...]]) -> None:
     from rich.table import Table
 
-    from lanewise.measure.summary import as_row, summary
+    from lanewise.measure.summary import as_row, summarise
     from lanewise.records import recorded_gpus
 
     gpus = [gpu_name] if gpu_name else list(recorded_gpus(home))
-    figures = [figure for gpu in gpus for figure in summary(home, gpu, topics)]
+    figures = [figure for gpu in gpus for figure in summarise(home, gpu, topics)]
     if as_json:
         sys.stdout.write(json.dumps([as_row(figure) for figure in figures], indent=1) + "\n")
         return

@@ -14,7 +14,8 @@ from lanewise.counters import metrics
 from lanewise.errors import Error, Unfit
 
 PLACES = ("/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
-MEMORY = ("LD", "ST", "ATOM", "RED", "SUST", "SULD", "UBLK", "UTMA", "SYNCS")  # opcodes that may touch memory
+MEMORY = ("LD", "ST", "ATOM", "RED", "UBLK", "UTMA")  # opcodes that touch memory begin so,
+NOT_MEMORY = ("LDC", "LDGDEPBAR", "REDUX")  # and some that do not: constants, a barrier, a sum over a warp
 PERMISSION = (
     "Nsight Compute may not read the GPU's counters (ERR_NVGPUCTRPERM). Run as root, or let every user read"
     " them: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d, then reboot"
@@ -100,13 +101,14 @@ def page(ncu: str, report: Path, name: str) -> str:
     ).stdout
 
 
-def raw_rows(text: str) -> list[dict[str, Any]]:
+def raw_rows(text: str, profiled: bool) -> list[dict[str, Any]]:
     """The launches of a raw page: the kernel's name under `"kernel"`, and our names with their values."""
     lines = [row for row in csv.reader(text.splitlines()) if row]
     start = next((i for i, row in enumerate(lines) if row[:1] == ["ID"]), len(lines))
     head, *body = lines[start:] or [[]]
     rows = []
-    ours = {theirs: mine for mine, theirs in (metrics.HARDWARE | metrics.PROFILE).items()}
+    wanted = metrics.HARDWARE | (metrics.PROFILE if profiled else {})
+    ours = {theirs: mine for mine, theirs in wanted.items()}
     for row in body:
         named = dict(zip(head, row, strict=False))
         if not named.get("ID", "").isdigit():
@@ -149,7 +151,7 @@ def _instructions(text: str) -> Iterator[tuple[str, list[int]] | None]:
             named = dict(zip(head, row, strict=True))
             words = named["Source"].split()
             opcode = words[1] if words and words[0].startswith("@") else (words or [""])[0]
-            if opcode.startswith(MEMORY):
+            if opcode.startswith(MEMORY) and not opcode.startswith(NOT_MEMORY):
                 yield opcode, [_count(named, names) for names in columns]
 
 

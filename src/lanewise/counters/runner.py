@@ -120,7 +120,7 @@ def profile(plan: Plan, run: Run) -> dict[Place, store.Row]:
         if not done.exists():
             raise ProfilerFailed(f"The profiled program did not start: {output.strip()[-600:]}")
         said = [json.loads(line) for line in done.read_text().splitlines()]
-        raw = profiler.raw_rows(profiler.page(plan.ncu, report, "raw"))
+        raw = profiler.raw_rows(profiler.page(plan.ncu, report, "raw"), run.profiled)
         source = [] if run.profiled else profiler.source_rows(profiler.page(plan.ncu, report, "source"))
     return rows_of(run, said, raw, source)
 

@@ -3,7 +3,7 @@
 - `protocol`: how one problem's cases are checked and sampled, on any `Gpu`
 - `gpu`: the real one, through numba; `ceilings`: what libraries do with the same inputs
 - `worker`, `runner`: a process for each topic, and what is due, written and kept
-- `store`: record files; `provenance`: where figures come from, and why a machine is unfit
+- `store`: record files; `here`: where figures come from, and why a machine is unfit
 - `summary`: one row for each recorded figure
 
 The protocol: correctness first, on fresh random input with poisoned outputs, so that a wrong result becomes
@@ -12,10 +12,10 @@ with those of the ceilings; medians and quartiles. `Case.reads` asks for what th
 instead.
 """
 
+from lanewise.measure.here import provenance, require_gpu, short_name, tools, why_unfit
 from lanewise.measure.protocol import Settings
-from lanewise.measure.provenance import provenance, require_gpu, short_name, tools, why_unfit
 from lanewise.measure.runner import Outcome, Plan, measure, n_due
-from lanewise.measure.summary import Figure, summary
+from lanewise.measure.summary import Figure, summarise
 
 __all__ = [
     "Figure",
@@ -27,7 +27,7 @@ __all__ = [
     "provenance",
     "require_gpu",
     "short_name",
-    "summary",
+    "summarise",
     "tools",
     "why_unfit",
 ]

@@ -31,11 +31,10 @@ class Figure:
     stale: bool
 
 
-def summary(home: Path, gpu: str, topics: Mapping[str, tuple[Experiment, ...]]) -> list[Figure]:
+def summarise(home: Path, gpu: str, topics: Mapping[str, tuple[Experiment, ...]]) -> list[Figure]:
     """The figures recorded for one GPU in the folder `home`, the speeds first.
 
-    >>> from lanewise.experiments import all_experiments
-    >>> summary(Path("nowhere"), "h200", all_experiments())
+    >>> summarise(Path("nowhere"), "h200", {"padding": ()})
     []
     """
     found = [figure for topic, given in topics.items() for figure in _of_topic(home, gpu, topic, given)]

@@ -8,8 +8,11 @@ A place is the experiment's number in the topic and the case's number among its 
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -44,6 +47,7 @@ def load(name: str) -> Callable[[], Any]:
 
 def work(job: Job, connection: Connection) -> None:
     """Measure a job's cases, problem by problem, and send what comes of it."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     send = connection.send
     try:
         experiments: tuple[Experiment, ...] = load(job.experiments)()
@@ -53,6 +57,13 @@ def work(job: Job, connection: Connection) -> None:
         send(("end",))
     except Exception as error:
         send(("fault", f"{type(error).__name__}: {error}"))
+
+
+def _end_with_parent() -> None:
+    """Do not stay on the GPU after the process that wanted the figures has been killed."""
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
 
 
 def by_problem(experiments: Sequence[Experiment], places: Sequence[Place]) -> Iterator[list[Place]]:
