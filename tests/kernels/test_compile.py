@@ -1,0 +1,149 @@
+"""Every kernel of every experiment compiles for sm_75, sm_80, sm_89 and sm_90, or says which instruction is missing.
+
+No GPU is needed. numba types and lowers a kernel once for all targets that get the same instructions; NVVM and
+ptxas then run for each target.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba.cuda")
+
+from numba import cuda, void
+from numba.cuda.codegen import CUDACodeLibrary
+
+from lanewise.experiments import Case, all_experiments
+from lanewise.lowering import why_unavailable
+from lanewise.lowering.toolchain import _device_functions_for, find_tool, numba_types
+from lanewise.ptx import UnsupportedCapability
+from lanewise.ptx.declare import DECLARED
+
+pytestmark = pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable() or "kernels compile here")
+
+TARGETS = {"sm_75": (7, 5), "sm_80": (8, 0), "sm_89": (8, 9), "sm_90": (9, 0)}
+OPTIONS = ("fastmath", "opt", "launch_bounds")
+
+
+def cases_by_kernel() -> dict[Any, list[Case]]:
+    found: dict[Any, list[Case]] = {}
+    for experiments in all_experiments().values():
+        for experiment in experiments:
+            for case in experiment.counted:
+                found.setdefault(case.kernel, []).append(case)
+    return found
+
+
+CASES = cases_by_kernel()
+
+
+def signatures(cases: list[Case]) -> Iterator[tuple[Any, ...]]:
+    """The distinct argument types of the cases; a problem's arrays are made once."""
+    problems: dict[str, dict[str, Any]] = {}
+    seen = set()
+    for case in cases:
+        problem = case.problem
+        if problem.name not in problems:
+            inputs = problem.inputs(np.random.default_rng(0))
+            problems[problem.name] = {**inputs, **problem.outputs(inputs)}
+        signature = numba_types(case.arguments(problems[problem.name]))
+        if signature not in seen:
+            seen.add(signature)
+            yield signature
+
+
+def intrinsics_of(function: Any, seen: set[Any]) -> set[str]:
+    """The names of `lanewise.ptx` in a function and in the device functions that it calls."""
+    plain = getattr(function, "py_func", function)
+    if plain in seen:
+        return set()
+    seen.add(plain)
+    names = set(plain.__code__.co_names) & set(DECLARED)
+    cells = [cell.cell_contents for cell in plain.__closure__ or ()]
+    for value in (*cells, *(plain.__globals__.get(name) for name in plain.__code__.co_names)):
+        if hasattr(value, "py_func"):
+            names |= intrinsics_of(value, seen)
+        names |= {name for name, entry in DECLARED.items() if entry.function is value}
+    return names
+
+
+@contextmanager
+def last_library() -> Iterator[list[CUDACodeLibrary]]:
+    """The library that numba makes PTX from: LLVM code, from which NVVM can make it for other targets too."""
+    found: list[CUDACodeLibrary] = []
+    original = CUDACodeLibrary._ensure_cc
+
+    def remember(self: CUDACodeLibrary, cc: Any) -> Any:
+        found.append(self)
+        return original(self, cc)
+
+    CUDACodeLibrary._ensure_cc = remember
+    try:
+        yield found
+    finally:
+        CUDACodeLibrary._ensure_cc = original
+
+
+def lowered(kernel: Any, signature: tuple[Any, ...], capability: tuple[int, int]) -> CUDACodeLibrary:
+    given = getattr(kernel, "targetoptions", {})
+    options = {key: given[key] for key in OPTIONS if given.get(key) is not None}
+    with last_library() as found, _device_functions_for(capability):
+        cuda.compile_ptx(kernel.py_func, void(*signature), cc=capability, **options)
+    return found[-1]
+
+
+def assemble(ptx: str, target: str, folder: Any) -> None:
+    """Have ptxas read it: NVVM copies inline PTX as it is. Unoptimised, which is fastest and checks as much."""
+    source = folder / f"{target}.ptx"
+    source.write_text(ptx)
+    command = [str(find_tool("ptxas")), f"-arch={target}", "-O0", str(source), "-o", str(folder / "cubin")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"ptxas for {target}: {done.stderr[:500]}"
+
+
+@pytest.mark.parametrize("kernel", CASES, ids=lambda kernel: kernel.py_func.__name__)
+def test_a_kernel_compiles_or_says_why_not(kernel: Any, tmp_path: Any) -> None:
+    used = intrinsics_of(kernel, set())
+    steps = sorted({needs for name in used for needs, _ in DECLARED[name].lowerings})
+    for signature in signatures(CASES[kernel]):
+        for _, group in groupby(TARGETS.items(), key=lambda entry: [step <= entry[1] for step in steps]):
+            targets = dict(group)
+            oldest = min(targets.values())
+            missing = {name for name in used if DECLARED[name].needs > oldest}
+            if missing:
+                with pytest.raises(UnsupportedCapability) as refused:
+                    lowered(kernel, signature, oldest)
+                assert re.fullmatch(
+                    rf"lanewise\.ptx\.({'|'.join(missing)}) needs compute capability \d\.\d or newer; this kernel"
+                    rf" is compiled for {oldest[0]}\.{oldest[1]}\. .+\.",
+                    str(refused.value),
+                )
+                continue
+            library = lowered(kernel, signature, oldest)
+            for target, capability in targets.items():
+                ptx = library.get_asm_str(cc=capability)
+                assert f".target {target}" in ptx
+                assemble(ptx, target, tmp_path)
+
+
+def test_the_oldest_target_has_kernels_of_its_own_where_an_instruction_is_missing() -> None:
+    """Every topic that multiplies with Tensor Cores shows it on compute capability 7.5 too."""
+    topics: dict[str, list[bool]] = {}
+    for kernel in CASES:
+        needs = [DECLARED[name].needs for name in intrinsics_of(kernel, set()) if name.startswith("mma")]
+        if needs:
+            topics.setdefault(kernel.py_func.__module__.rpartition(".")[2].partition("_")[0], []).append(
+                max(needs) <= (7, 5)
+            )
+    assert topics
+    assert {topic for topic, old in topics.items() if not any(old)} <= {
+        "attention"
+    }  # of the flash kernels, none
