@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 from numba import cuda as _numba_cuda
+from numba import float64
 
-from lanewise.experiments import Case
+from lanewise.experiments import Case, Problem
 from lanewise.measure import ceilings
 from lanewise.measure.protocol import Work
 
@@ -66,6 +67,22 @@ class NumbaGpu:
 
     def compile(self, case: Case, arguments: Sequence[Any]) -> Any:
         return compile_case(case, arguments)
+
+    def n_far(self, held: Any, expected: Any, problem: Problem) -> int | None:
+        exact = not (problem.relative_tolerance or problem.absolute_tolerance)
+        if held.dtype.kind not in ("fiuc" if exact else "f") or _bytes(held) % 4:
+            return None
+        if not (held.is_c_contiguous() and expected.is_c_contiguous()):
+            return None
+        got, wanted = (array.reshape(array.size) for array in (held, expected))
+        out = cuda.to_device(np.zeros(1, np.int64))
+        shape = 8 * int(self._device.MULTIPROCESSOR_COUNT), 256
+        if exact:
+            _count_different[shape](got.view(np.uint32), wanted.view(np.uint32), out)
+        else:
+            tolerances = problem.relative_tolerance, problem.absolute_tolerance
+            _count_far[shape](got, wanted, *map(float, tolerances), out)
+        return int(out.copy_to_host()[0])
 
     def launcher(self, case: Case, arguments: Sequence[Any]) -> Callable[[], None]:
         compile_case(case, arguments)
@@ -137,7 +154,7 @@ class NumbaGpu:
         junk = cuda.device_array(max(1 << 20, l2_bytes // 2), np.float32)
         self._driver.device_memset(junk, 0, _bytes(junk))
         out = cuda.device_array(1, np.float32)
-        kernel = cuda.jit(_read_all)[8 * int(self._device.MULTIPROCESSOR_COUNT), 256]
+        kernel = _read_all[8 * int(self._device.MULTIPROCESSOR_COUNT), 256]
         start, stop = cuda.event(), cuda.event()
         for _ in range(2):  # the first launch compiles
             start.record()
@@ -159,6 +176,30 @@ def compile_case(case: Case, arguments: Sequence[Any]) -> Any:
     return compiled
 
 
+@cuda.jit
+def _count_different(got, expected, out):  # type: ignore[no-untyped-def]
+    """Count the words that differ."""
+    n_far = 0
+    for i in range(cuda.grid(1), got.size, cuda.gridsize(1)):
+        if got[i] != expected[i]:
+            n_far += 1
+    if n_far:
+        cuda.atomic.add(out, 0, n_far)
+
+
+@cuda.jit
+def _count_far(got, expected, relative, absolute, out):  # type: ignore[no-untyped-def]
+    """Count the elements that are not close; NaN is close to nothing."""
+    n_far = 0
+    for i in range(cuda.grid(1), got.size, cuda.gridsize(1)):
+        wanted = float64(expected[i])
+        if not abs(float64(got[i]) - wanted) <= absolute + relative * abs(wanted):
+            n_far += 1
+    if n_far:
+        cuda.atomic.add(out, 0, n_far)
+
+
+@cuda.jit
 def _read_all(junk, n_rounds, out):  # type: ignore[no-untyped-def]
     """Read an array `n_rounds` times; `out` keeps the compiler from leaving that out."""
     total = junk[0]

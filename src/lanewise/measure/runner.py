@@ -20,12 +20,13 @@ from typing import Any
 from lanewise.experiments import Experiment
 from lanewise.measure import store
 from lanewise.measure.protocol import Settings
-from lanewise.measure.worker import Job, Place, case_at, work
+from lanewise.measure.worker import Job, Place, by_problem, case_at, work
 from lanewise.records import Provenance
 
 TABLE = "times"
 GPU = "lanewise.measure.gpu:NumbaGpu"
 HOST_SECONDS = 900.0  # for compiling and references
+PART_CASES = 30  # of one process, so that kernels compile beside each other
 
 
 @dataclass(frozen=True)
@@ -92,30 +93,51 @@ def measure(plan: Plan, report: Report = quiet) -> list[Outcome]:
     todo = {topic: due(plan, topic) for topic in plan.topics}
     # The most work first, so that no long topic is left alone at the end.
     order = sorted(todo, key=lambda topic: -sum(len(plan.topics[topic][i].timed) for i in todo[topic]))
-    at_once = 1 if sys.platform == "win32" else max(1, min(len(order), os.cpu_count() or 1))
-    stop = threading.Event()
-    with ThreadPoolExecutor(at_once) as pool:
+    at_once = 1 if sys.platform == "win32" else os.cpu_count() or 1
+    stop, slots = threading.Event(), threading.Semaphore(at_once)
+
+    def one(topic: str) -> Outcome:
+        return _Topic(plan, topic, todo[topic], report, stop, slots).run()
+
+    with ThreadPoolExecutor(max(1, len(order))) as pool:
         try:
-            return list(pool.map(lambda topic: _Topic(plan, topic, todo[topic], report, stop).run(), order))
+            return list(pool.map(one, order))
         finally:
             stop.set()  # after an interruption: the processes are ended, and the pool can close
+
+
+def split(experiments: Sequence[Experiment], places: Sequence[Place]) -> list[list[Place]]:
+    """Cut a topic's cases into parts for as many processes, cases of one problem together."""
+    parts: list[list[Place]] = []
+    for group in by_problem(experiments, places):
+        if not parts or len(parts[-1]) + len(group) > PART_CASES:
+            parts.append([])
+        parts[-1] += group
+    return parts
 
 
 class _Topic:
     """One topic on its way."""
 
     def __init__(
-        self, plan: Plan, topic: str, numbers: Sequence[int], report: Report, stop: threading.Event
+        self,
+        plan: Plan,
+        topic: str,
+        numbers: Sequence[int],
+        report: Report,
+        stop: threading.Event,
+        slots: threading.Semaphore,
     ) -> None:
-        self.plan, self.topic, self.numbers, self.report, self.stop = plan, topic, numbers, report, stop
+        self.plan, self.topic, self.numbers, self.report = plan, topic, numbers, report
+        self.stop, self.slots = stop, slots
         self.experiments = plan.topics[topic]
         self.rows: dict[Place, store.Row] = {}
         self.outcome = Outcome(topic)
-        self.together: list[Place] = []  # the cases that are sampled together
+        self.lock = threading.RLock()
         self.places = [(i, j) for i in numbers for j in range(len(self.experiments[i].timed))]
 
     def run(self) -> Outcome:
-        """Start processes until every case has a row."""
+        """Measure the topic's parts beside each other."""
         self.outcome.current = [
             experiment.id
             for i, experiment in enumerate(self.experiments)
@@ -123,16 +145,22 @@ class _Topic:
             and i not in self.numbers
             and (not self.plan.only or experiment.id in self.plan.only)
         ]
-        while not self.stop.is_set() and (left := [at for at in self.places if at not in self.rows]):
-            done = len(self.rows)
-            why, busy = self._process(left)
-            for place in busy if why else ():
-                self._note(place, {"error": why})
-            if len(self.rows) == done:  # it did nothing: another process would do no better
-                for place in left:
-                    self._note(place, {"error": why or "Its process ended without a word."})
+        parts = split(self.experiments, self.places)
+        with ThreadPoolExecutor(max(1, len(parts))) as pool:
+            list(pool.map(self._run_part, parts))
         self.report(self.topic, "done", 0)
         return self.outcome
+
+    def _run_part(self, places: Sequence[Place]) -> None:
+        """Start processes until every case of a part has a row."""
+        while not self.stop.is_set() and (left := [at for at in places if at not in self.rows]):
+            with self.slots:
+                why, busy = self._process(left)
+            for place in busy if why else ():
+                self._note(place, {"error": why})
+            if not any(at in self.rows for at in left):  # it did nothing: another would do no better
+                for place in left:
+                    self._note(place, {"error": why or "Its process ended without a word."})
 
     def _process(self, left: Sequence[Place]) -> tuple[str, list[Place]]:
         """Run one process; why it ended early, and the cases it was busy with."""
@@ -143,6 +171,7 @@ class _Topic:
         process.start()
         theirs.close()
         busy: list[Place] = []
+        together: list[Place] = []  # the cases that will be sampled together
         seconds = HOST_SECONDS
         try:
             while True:
@@ -161,39 +190,42 @@ class _Topic:
                     return "", []
                 if what == "fault":
                     return rest[0], busy
-                busy, seconds = self._told(what, rest, busy)
+                busy, seconds = self._told(what, rest, together)
         finally:
             if process.is_alive():
                 process.kill()
             process.join()
             ours.close()
 
-    def _told(self, what: str, rest: Sequence[Any], busy: list[Place]) -> tuple[list[Place], float]:
+    def _told(self, what: str, rest: Sequence[Any], together: list[Place]) -> tuple[list[Place], float]:
         """Act on a message; the cases now on the GPU, and how long the next message may take."""
         if what == "row":
             self._note(rest[0], rest[1])
             return [], HOST_SECONDS
         if what == "checking":
-            self.together.append(rest[0])
+            together.append(rest[0])
             self.report(self.topic, case_at(self.experiments, rest[0]).label, 0)
             return [rest[0]], self.plan.seconds
         self.report(self.topic, f"{what} {rest[0]}", 0)
         if what == "sampling":
-            return self.together, self.plan.seconds * max(1, len(self.together))
-        self.together = []
+            return list(together), self.plan.seconds * max(1, len(together))
+        together.clear()
         return [], (len(self.plan.topics) if what == "waiting" else 1) * HOST_SECONDS
 
     def _note(self, place: Place, row: store.Row) -> None:
         """Keep a row, and write the experiment when it was the last."""
-        if place in self.rows or self.stop.is_set():
-            return
+        with self.lock:
+            if place not in self.rows and not self.stop.is_set():
+                self._keep(place, row)
+        self.report(self.topic, "", 1)
+
+    def _keep(self, place: Place, row: store.Row) -> None:
         self.rows[place] = {**store.identity(case_at(self.experiments, place)), **row}
         number = place[0]
         mine = [self.rows.get((number, j)) for j in range(len(self.experiments[number].timed))]
         rows = [row for row in mine if row is not None]
         if len(rows) == len(mine):
             self._write(self.experiments[number], rows)
-        self.report(self.topic, "", 1)
 
     def _write(self, experiment: Experiment, rows: list[store.Row]) -> None:
         path = path_of(self.plan, self.topic)

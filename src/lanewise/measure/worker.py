@@ -26,6 +26,7 @@ from lanewise.measure.protocol import Gpu, Settings, Values, measure_group
 from lanewise.measure.store import identity
 
 Place = tuple[int, int]
+GROUP_CASES = 30  # sampled in turn with one ceiling
 LOCK = Path(tempfile.gettempdir(), "lanewise-gpu.lock")
 
 
@@ -67,11 +68,13 @@ def _end_with_parent() -> None:
 
 
 def by_problem(experiments: Sequence[Experiment], places: Sequence[Place]) -> Iterator[list[Place]]:
-    """Places in order, those of one experiment and one problem together."""
+    """Places in order, those of one experiment and one problem together, though not too many at once."""
     groups: dict[tuple[int, str], list[Place]] = {}
     for place in places:
         groups.setdefault((place[0], case_at(experiments, place).problem.name), []).append(place)
-    yield from groups.values()
+    for group in groups.values():
+        for start in range(0, len(group), GROUP_CASES):
+            yield group[start : start + GROUP_CASES]
 
 
 def case_at(experiments: Sequence[Experiment], place: Place) -> Case:
