@@ -312,7 +312,7 @@ class FakeLibrary:
 def test_a_driver_that_does_not_start_is_a_sentence(
     monkeypatch: pytest.MonkeyPatch, status: int, sentence: str
 ) -> None:
-    monkeypatch.setattr(where.ctypes, "CDLL", lambda name: FakeLibrary(status))
+    monkeypatch.setattr("ctypes.CDLL", lambda name: FakeLibrary(status))
     assert sentence in where.why_unfit()
 
 
@@ -320,9 +320,9 @@ def test_no_driver_and_a_new_numpy_are_sentences(monkeypatch: pytest.MonkeyPatch
     def missing(name: str) -> None:
         raise OSError(name)
 
-    monkeypatch.setattr(where.ctypes, "CDLL", missing)
+    monkeypatch.setattr("ctypes.CDLL", missing)
     assert "No NVIDIA driver is installed" in where.why_unfit()
-    monkeypatch.setattr(where.metadata, "version", lambda package: "2.5.1")
+    monkeypatch.setattr("importlib.metadata.version", lambda package: "2.5.1")
     assert "numpy 2.5.1 is installed" in where.why_unfit()
     assert where.why_unfit().endswith("Run: pip install 'numpy<2.5'")
 
@@ -358,7 +358,7 @@ class FakeCuda:
 def test_an_old_gpu_and_a_new_toolkit_are_sentences(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], error: str, sentence: str
 ) -> None:
-    monkeypatch.setattr(where.ctypes, "CDLL", lambda name: FakeLibrary(0))
+    monkeypatch.setattr("ctypes.CDLL", lambda name: FakeLibrary(0))
     monkeypatch.setattr(where, "_numba_cuda", lambda: FakeCuda(capability, error))
     monkeypatch.setattr(where, "driver_version", lambda: "580.1")
     with pytest.raises(Unfit, match=sentence):

@@ -93,6 +93,49 @@ def counters(
     _finish(folder, outcomes)
 
 
+@app.command()
+def reconcile(
+    topic: Topic = [],  # noqa: B006
+    gpu_name: Annotated[str, typer.Option(help="The folder of the counters.")] = "h200",
+    out_folder: Out = None,
+    write: Annotated[bool, typer.Option("--write", help="Record the table beside the counters.")] = False,
+    every: Annotated[bool, typer.Option("--exact", help="Show exact totals too.")] = False,
+) -> None:
+    """Set arithmetic, trace, machine code and counters side by side, with the reason for each difference."""
+    from rich.table import Table
+
+    from lanewise.lowering import why_unavailable
+    from lanewise.measure import store
+    from lanewise.reconcile import as_content, provenance
+    from lanewise.reconcile import reconcile as run
+
+    topics = _chosen(topic)
+    if why := why_unavailable():
+        raise Unfit(why)
+    folder = (out_folder or _package_records()) / gpu_name
+    with _bars({name: sum(len(one.counted) for one in given) for name, given in topics.items()}) as report:
+        rows = run(topics, folder, lambda name: report(name, "", 1))
+    for row in rows:
+        if every or row.verdict != "exact":
+            numbers = (row.arithmetic, row.traced, row.compiled, row.counted)
+            shown = " ".join("-" if number is None else f"{number:,}" for number in numbers)
+            case = f"{row.topic} {row.experiment} {row.label} ({row.problem}) {row.total}"
+            _say(f"{row.verdict:<9} {case}: {shown}{row.reason and f': {row.reason}'}")
+    table = Table("topic", "totals", "exact", "explained", "open", "with counters", box=None)
+    for name in (*topics, "all"):
+        mine = [row for row in rows if name in (row.topic, "all")]
+        verdicts = [sum(row.verdict == verdict for row in mine) for verdict in ("exact", "explained", "open")]
+        seen = sum(row.counted is not None for row in mine)
+        table.add_row(name, *(f"{n:,}" for n in (len(mine), *verdicts, seen)))
+    out.print(table)
+    if write:
+        path = folder / "reconciliation.json"
+        store.write(path, as_content(rows, store.read(path), provenance(folder, topics)))
+        _say(f"Record: {path}")
+    if any(row.verdict == "open" for row in rows):
+        raise typer.Exit(1)
+
+
 @contextmanager
 def _bars(totals: dict[str, int]) -> Iterator[Callable[[str, str, int], None]]:
     """A progress bar for each topic that has something to do; gives what moves them."""
@@ -116,16 +159,21 @@ def _finish(folder: Path, outcomes: list[Outcome]) -> None:
     current = sum(len(outcome.current) for outcome in outcomes)
     failed = [f"{outcome.topic}: {text}" for outcome in outcomes for text in outcome.failed]
     for line in written:
-        out.print(f"recorded {line}", highlight=False, markup=False)
+        _say(f"recorded {line}")
     if current:
-        out.print(f"{current} experiments were current; --again measures them too.", highlight=False)
+        _say(f"{current} experiments were current; --again measures them too.")
     if not written and not current and not failed:
-        out.print("There is nothing to do: no experiment fits.", highlight=False)
-    out.print(f"Records: {folder}", highlight=False, markup=False, soft_wrap=True)
+        _say("There is nothing to do: no experiment fits.")
+    _say(f"Records: {folder}")
     for line in failed:
-        err.print(f"failed {line}", highlight=False, markup=False, soft_wrap=True)
+        _say(f"failed {line}", err)
     if failed:
         raise typer.Exit(1)
+
+
+def _say(text: str, where: Console | None = None) -> None:
+    """Print text as it is, whatever it contains and however long it is."""
+    (where or out).print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def _package_records() -> Path:
@@ -166,17 +214,16 @@ def _summary(home: Path, gpu_name: str, as_json: bool, topics: dict[str, tuple[E
         sys.stdout.write(json.dumps([as_row(figure) for figure in figures], indent=1) + "\n")
         return
     if not figures:
-        out.print(f"No times are recorded in {home}. Run: lanewise measure --all", soft_wrap=True)
+        _say(f"No times are recorded in {home}. Run: lanewise measure --all")
         return
-    table = Table("id", "kernel", "gpu", "value", "unit", "ceiling", "ratio", "stale")
+    table = Table("id", "kernel", "gpu", "value", "unit", "ceiling", "ratio", "stale", box=None)
     for figure in figures:
         ceiling = "" if figure.ceiling is None else f"{figure.ceiling:,.5g}"
         ratio = "" if figure.ratio is None else f"{figure.ratio:.3f}"
         stale = "stale" if figure.stale else ""
-        table.add_row(
-            figure.id, figure.kernel, figure.gpu, f"{figure.value:,.5g}", figure.unit, ceiling, ratio, stale
-        )
-    out.print(table)
+        value = f"{figure.value:,.5g}"
+        table.add_row(figure.id, figure.kernel, figure.gpu, value, figure.unit, ceiling, ratio, stale)
+    Console(width=max(out.width, 150)).print(table, soft_wrap=True)
 
 
 @app.command()
@@ -185,7 +232,7 @@ def doctor() -> None:
     from lanewise.counters import why_no_profiler
     from lanewise.measure import tools, why_unfit
 
-    out.print(tools(), highlight=False, markup=False)
+    _say(tools())
     for what, problem in (
         ("launch kernels on a GPU", why_unfit()),
         ("read hardware counters", why_no_profiler()),
@@ -194,7 +241,7 @@ def doctor() -> None:
         mark = "[red]no[/red] " if problem else "[green]yes[/green]"
         out.print(f"{mark} {what}", highlight=False)
         if problem:
-            out.print(f"    {problem}", highlight=False, markup=False, soft_wrap=True)
+            _say(f"    {problem}")
 
 
 def _why_no_compiler() -> str:
@@ -210,7 +257,7 @@ def main() -> None:
     try:
         app()
     except Error as error:
-        err.print(str(error), highlight=False, markup=False, soft_wrap=True)
+        _say(str(error), err)
         sys.exit(2)
 
 

@@ -14,19 +14,30 @@ open.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+import multiprocessing
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lanewise.errors import Error
-from lanewise.experiments import Case
+from lanewise.errors import Error, UnknownRecord
+from lanewise.experiments import Case, Experiment
+from lanewise.lowering import lower
 from lanewise.measure import store
 from lanewise.measure.protocol import Values
+from lanewise.measure.worker import load
+from lanewise.records import Provenance
 from lanewise.trace import Trace, trace
 
 TARGET = "sm_90"
+METHOD = (
+    "Every total of every counted case: arithmetic, the trace, the trace of the machine code, and what the"
+    " profiler counted on the same inputs."
+)
 SEED = 0  # the counters were read from launches on the same inputs
 UNITS = {"shared": "wavefronts", "global": "sectors"}
 # Opcodes of machine code: the space and operation that a trace gives them.
@@ -46,6 +57,7 @@ OPCODES = {
     "LD": (("shared", "load"), ("global", "load")),
     "ST": (("shared", "store"), ("global", "store")),
 }
+ABOUT = ("topic", "experiment", "label", "problem", "kernel", "hash")
 COLUMNS = ("instructions", "executed", "wavefronts", "ideal", "sectors")  # of an opcode in the record
 
 
@@ -66,11 +78,6 @@ class Row:
     counted: int | None
     verdict: str
     reason: str = ""
-
-    @property
-    def as_row(self) -> dict[str, Any]:
-        """The row as a record has it."""
-        return asdict(self)
 
 
 def reconcile_case(
@@ -146,7 +153,7 @@ def _not_claimed(view: Trace, key: str) -> str:
     sites = [site for site in view.sites if (site.space, site.op) == (space, op) and not site.modelled]
     if sites:
         names = sorted({site.instruction for site in sites})
-        why = next((site.not_modelled for site in sites if getattr(site, "not_modelled", "")), "")
+        why = next((why for site in sites if (why := getattr(site, "not_modelled", ""))), "")
         return f"not claimed by the model: {', '.join(names)}" + (f" ({why})" if why else "")
     return ""
 
@@ -223,8 +230,74 @@ def totals_counted(opcodes: Mapping[str, Sequence[int]]) -> dict[str, int]:
     return found
 
 
-def counter_rows(content: store.Content, experiment: str) -> Iterator[tuple[str, str, store.Row]]:
-    """The good rows of an experiment in a counter file: label, problem, row."""
-    for row in store.rows_of(content, experiment, "counters"):
-        if "error" not in row and not row["profiled"]:
-            yield row["label"], row["problem"], row
+def reconcile(
+    topics: Mapping[str, Sequence[Experiment]],
+    home: Path,
+    on_case: Callable[[str], None] = lambda topic: None,
+    source: Callable[[str], str] = lambda topic: f"lanewise.experiments.{topic}:experiments",
+) -> list[Row]:
+    """All totals of all counted cases, beside the counters in the folder `home`; several at once."""
+    jobs = [
+        (topic, source(topic), i, j, _recorded(home, topic, experiment, case))
+        for topic, experiments in topics.items()
+        for i, experiment in enumerate(experiments)
+        for j, case in enumerate(experiment.counted)
+    ]
+    rows: dict[int, list[Row]] = {}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(len(jobs), os.cpu_count() or 1) or 1, mp_context=context) as pool:
+        futures = {pool.submit(_reconcile_job, *job): number for number, job in enumerate(jobs)}
+        for future in as_completed(futures):
+            rows[futures[future]] = future.result()
+            on_case(jobs[futures[future]][0])
+    return [row for number in sorted(rows) for row in rows[number]]
+
+
+def _reconcile_job(topic: str, source: str, i: int, j: int, recorded: Mapping[str, Any] | None) -> list[Row]:
+    experiment = load(source)()[i]
+    return reconcile_case(topic, experiment.id, experiment.counted[j], recorded)
+
+
+def _recorded(home: Path, topic: str, experiment: Experiment, case: Case) -> store.Row | None:
+    """The counters of a case, if they were read from it as it is now."""
+    identity = store.identity(case)
+    content = store.read(home / f"{topic}.counters.json")
+    for row in store.rows_of(content, experiment.id, "counters"):
+        if "error" not in row and not row["profiled"] and {k: row[k] for k in store.IDENTITY} == identity:
+            return row
+    return None
+
+
+def provenance(home: Path, topics: Mapping[str, Sequence[Experiment]]) -> Provenance:
+    """That of the newest counters, with the compiler that made the machine code."""
+    stated = [store.read(home / f"{topic}.counters.json").get("provenance") for topic in topics]
+    newest = max((Provenance(**one) for one in stated if one), key=lambda one: one.date, default=None)
+    if newest is None:
+        raise UnknownRecord(f"{home} has no counters. Run: lanewise counters --all")
+    compiled = lower(_nothing, (), TARGET).compiled.tools
+    return replace(newest, tools=f"{newest.tools}; traced and compiled with {compiled}", method=METHOD)
+
+
+def _nothing() -> None:
+    """The smallest kernel, to ask the compiler's version with."""
+    return
+
+
+def as_content(rows: Sequence[Row], old: store.Content, provenance: Provenance) -> store.Content:
+    """What the record holds: a line for each case, its totals as [arithmetic, traced, compiled, counted].
+
+    Topics that `rows` leaves out keep what `old` says of them.
+    """
+    cases: dict[tuple[str, ...], store.Row] = {}
+    for row in rows:
+        about = {name: getattr(row, name) for name in ABOUT}
+        line = cases.setdefault(tuple(about.values()), {**about, "totals": {}, "reasons": {}, "open": []})
+        line["totals"][row.total] = [row.arithmetic, row.traced, row.compiled, row.counted]
+        if row.verdict == "explained":
+            line["reasons"][row.total] = row.reason
+        if row.verdict == "open":
+            line["open"].append(f"{row.total}: {row.reason}")
+    topics = {row.topic for row in rows}
+    kept = [line for line in old.get("cases", []) if line["topic"] not in topics]
+    lines = sorted([*kept, *cases.values()], key=lambda line: line["topic"])
+    return {"provenance": asdict(provenance), "cases": lines}
