@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 LAB_INSTALLED := $(VENV)/installed-lab
+COLAB_PYTHON ?= python3.13
+COLAB := .venv-colab
 
 # --dist loadscope keeps the cells of a notebook on one worker, in order.
 PYTEST := $(BIN)/python -m pytest
@@ -15,7 +17,7 @@ NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-sanitize-w
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv book test lint lab bench gpu sass notebooks clean
+.PHONY: help venv book test lint lab bench gpu sass colab notebooks clean
 
 help:
 	@echo "make book       build the course into _build/html and say where to open it"
@@ -25,6 +27,7 @@ help:
 	@echo "make bench      print how fast the model and the tracer are"
 	@echo "make gpu        on a machine with an NVIDIA GPU: tests marked gpu, and nbval"
 	@echo "make sass       add NVIDIA's compiler, so that make test also checks what kernels become"
+	@echo "make colab      compile and test every kernel with the versions of Google Colab; needs python3.13"
 	@echo "make venv       only create .venv and install"
 	@echo "make clean      remove .venv, _build and caches"
 
@@ -69,9 +72,20 @@ gpu: $(INSTALLED)
 sass: $(INSTALLED)
 	$(BIN)/pip install --quiet --editable '.[sass]'
 
+# The versions that Colab has, in an environment of their own. The tests' configuration there needs no browser.
+colab: $(COLAB)/installed
+	PYTHONPATH=src $(COLAB)/bin/python -m pytest --noconftest -n auto tests/test_ptx.py tests/kernels/test_compile.py
+
+$(COLAB)/installed: requirements-colab.txt
+	@$(COLAB_PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 13))' || { \
+	    echo "Colab has Python 3.13; '$(COLAB_PYTHON)' is another or missing. Name one: make colab COLAB_PYTHON=.." >&2; exit 1; }
+	$(COLAB_PYTHON) -m venv --clear $(COLAB)
+	$(COLAB)/bin/pip install --quiet --requirement requirements-colab.txt
+	@touch $@
+
 notebooks: $(INSTALLED)
 	$(BIN)/python -m tools.notebooks
 
 clean:
-	rm -rf $(VENV) _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(COLAB) _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

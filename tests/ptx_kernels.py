@@ -210,7 +210,10 @@ def look_back(src, dst, state):
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel, its shape, and what makes its arguments; the last `n_outputs` arguments are written."""
+    """A kernel, its shape, and what makes its arguments; the last `n_outputs` arguments are written.
+
+    A GPU gives the same bits as the tracer, or float32 within `tolerance`, relative and absolute.
+    """
 
     kernel: Any
     arguments: Callable[[np.random.Generator], tuple[Any, ...]]
@@ -285,14 +288,14 @@ LAUNCHES = {
         lambda rng: (*_fragments(rng), *(_poison((32, 4)) for _ in range(3))),
         n_outputs=3,
         block=32,
-        tolerance=2e-6,
+        tolerance=4e-6,
         needs=(8, 0),
     ),
     "short_product": Launch(
         short_product,
         lambda rng: (*_fragments(rng), _poison((32, 4))),
         block=32,
-        tolerance=2e-6,
+        tolerance=4e-6,
     ),
     "copies": Launch(
         copies,

@@ -577,6 +577,27 @@ def test_machine_code_holds_the_instructions(name: str, target: str) -> None:
     assert "__local_depot" not in compiled.ptx
 
 
+# -- on a GPU --------------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_the_gpu_gives_the_same_bits(name: str) -> None:
+    launch = LAUNCHES[name]
+    if cuda.get_current_device().compute_capability < launch.needs:
+        pytest.skip(f"needs compute capability {launch.needs}")
+    arguments = launch.arguments(np.random.default_rng())
+    there = [cuda.to_device(argument) for argument in arguments]
+    trace(launch.kernel, launch.grid, launch.block, *arguments)
+    launch.kernel[launch.grid, launch.block](*there)
+    for here, found in zip(arguments[-launch.n_outputs :], there[-launch.n_outputs :], strict=True):
+        result = found.copy_to_host()
+        if launch.tolerance:
+            np.testing.assert_allclose(result, here, rtol=launch.tolerance, atol=launch.tolerance)
+        else:
+            np.testing.assert_array_equal(result.view(np.uint8), here.view(np.uint8))
+
+
 # -- without numba, without a GPU ----------------------------------------------------------------------
 
 

@@ -23,7 +23,6 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
 from cases import Twin, all_twins  # noqa: E402
-from wide import teach_numba_wide_accesses  # noqa: E402
 
 from lanewise.errors import Error  # noqa: E402
 from lanewise.lowering import CompiledRun, lower  # noqa: E402
@@ -185,7 +184,6 @@ def bundle_faults(bundle: Bundle, only: str) -> None:
 
     What synccheck looks at is optimised code too, because there branches and barriers are other instructions.
     """
-    teach_numba_wide_accesses()
     for twin in all_twins():
         if only not in twin.name:
             continue

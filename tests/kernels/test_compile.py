@@ -10,6 +10,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import groupby
 from typing import Any
 
@@ -18,8 +19,7 @@ import pytest
 
 pytest.importorskip("numba.cuda")
 
-from numba import cuda, void
-from numba.cuda.codegen import CUDACodeLibrary
+from numba import void
 
 from lanewise.experiments import Case, all_experiments
 from lanewise.lowering import why_unavailable
@@ -31,6 +31,8 @@ pytestmark = pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable(
 
 TARGETS = {"sm_75": (7, 5), "sm_80": (8, 0), "sm_89": (8, 9), "sm_90": (9, 0)}
 OPTIONS = ("fastmath", "opt", "launch_bounds")
+cuda: Any = import_module("numba.cuda")
+Library: Any = import_module("numba.cuda.codegen").CUDACodeLibrary
 
 
 def cases_by_kernel() -> dict[Any, list[Case]]:
@@ -76,23 +78,23 @@ def intrinsics_of(function: Any, seen: set[Any]) -> set[str]:
 
 
 @contextmanager
-def last_library() -> Iterator[list[CUDACodeLibrary]]:
+def last_library() -> Iterator[list[Any]]:
     """The library that numba makes PTX from: LLVM code, from which NVVM can make it for other targets too."""
-    found: list[CUDACodeLibrary] = []
-    original = CUDACodeLibrary._ensure_cc
+    found: list[Any] = []
+    original = Library._ensure_cc
 
-    def remember(self: CUDACodeLibrary, cc: Any) -> Any:
+    def remember(self: Any, cc: Any) -> Any:
         found.append(self)
         return original(self, cc)
 
-    CUDACodeLibrary._ensure_cc = remember
+    Library._ensure_cc = remember
     try:
         yield found
     finally:
-        CUDACodeLibrary._ensure_cc = original
+        Library._ensure_cc = original
 
 
-def lowered(kernel: Any, signature: tuple[Any, ...], capability: tuple[int, int]) -> CUDACodeLibrary:
+def lowered(kernel: Any, signature: tuple[Any, ...], capability: tuple[int, int]) -> Any:
     given = getattr(kernel, "targetoptions", {})
     options = {key: given[key] for key in OPTIONS if given.get(key) is not None}
     with last_library() as found, _device_functions_for(capability):

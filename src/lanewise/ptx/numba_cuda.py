@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from llvmlite import ir
-from numba import cuda
-from numba.cuda import cgutils, types
 from numba.cuda.core.targetconfig import ConfigStack
-from numba.cuda.cudadrv import driver
 from numba.cuda.cudaimpl import lower
 from numba.cuda.typing.templates import AbstractTemplate, infer, infer_global
 
@@ -33,6 +31,12 @@ from lanewise.ptx.declare import (
     VectorStore,
 )
 from lanewise.ptx.operands import Array, Given, Number, WrongOperand, check
+
+# numba's own annotations know little of numba.cuda, whose modules are found at run time.
+cuda: Any = import_module("numba.cuda")
+cgutils: Any = import_module("numba.cuda.cgutils")
+driver: Any = import_module("numba.cuda.cudadrv.driver")
+types: Any = import_module("numba.cuda.types")
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _KINDS = {"uint32": (types.uint32, "r"), "float32": (types.float32, "f")}
