@@ -25,7 +25,7 @@ help:
 	@echo "make lab        open JupyterLab on the labs"
 	@echo "make notebooks  run every notebook again and write its normal form"
 	@echo "make bench      print how fast the model and the tracer are"
-	@echo "make gpu        on a machine with an NVIDIA GPU: tests marked gpu, and nbval"
+	@echo "make gpu        on a machine with an NVIDIA GPU: tests marked gpu, times and counters of every kernel, nbval"
 	@echo "make sass       add NVIDIA's compiler, so that make test also checks what kernels become"
 	@echo "make colab      compile and test every kernel with the versions of Google Colab; needs python3.13"
 	@echo "make venv       only create .venv and install"
@@ -65,8 +65,11 @@ $(LAB_INSTALLED): $(INSTALLED)
 bench: $(INSTALLED)
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
 
+# What is recorded and current is skipped, so this can be interrupted and run again.
 gpu: $(INSTALLED)
 	$(PYTEST) -m gpu tests
+	$(BIN)/lanewise measure --all
+	$(BIN)/lanewise counters --all
 	$(PYTEST) $(NBVAL) book labs
 
 sass: $(INSTALLED)

@@ -44,15 +44,18 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
     "lowering": (f"{ACCESS} memory trace", "numpy numba"),
     "records": (FOUNDATION, ""),
     "validation": (f"{ACCESS} memory records", "numpy"),
-    "measure": ("errors text machine records kernels", "numpy numba"),
-    "counters": ("errors text machine records kernels", "numpy numba"),
+    # What is measured, and on which GPU it was.
+    "experiments": ("kernels ptx machine", "numpy numba"),
+    "measure": ("errors records experiments ptx", "numpy numba torch cupy"),
+    "counters": ("errors records experiments measure", "numpy numba"),
+    "reconcile": ("errors records experiments measure trace lowering", "numpy"),
     # What people see.
     "display": (f"{ACCESS} memory", ""),
     "figures": (f"{ACCESS} memory {LAYOUT} records", "numpy matplotlib"),
     "checks": (f"{ACCESS} memory trace", "numpy"),
     "grading": ("errors text memory trace checks records", "numpy nbformat"),
     "__init__": (f"{ACCESS} memory {LAYOUT} search trace checks records validation display figures", ""),
-    "__main__": ("*", "numpy"),
+    "__main__": ("*", "numpy typer rich"),
 }
 
 # Loading these takes long or needs more than a laptop has: `import lanewise` must not.

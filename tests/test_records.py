@@ -1,13 +1,21 @@
 """Recorded measurements: found by name, with their provenance, and in agreement with the model."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
+from numba import cuda
 
+from lanewise.counters.runner import TABLE as COUNTERS
+from lanewise.counters.runner import wanted
 from lanewise.errors import UnknownRecord
-from lanewise.records import counter_table, record
+from lanewise.experiments import Case, experiments_of, topics
+from lanewise.measure import store
+from lanewise.measure.runner import TABLE as TIMES
+from lanewise.records import counter_table, kernel_hash, record, recorded_gpus, recorded_topics
 from lanewise.validation import Agreement, agreement
 
 LANES = range(32)
@@ -38,7 +46,10 @@ def test_every_file_of_a_gpu_can_be_read_and_is_explained() -> None:
     home = files("lanewise") / "recorded"
     explained = (home / "README.md").read_text()
     for entry in (home / "h200").iterdir():
-        if entry.name == "provenance.json":
+        if (
+            entry.name == "provenance.json"
+            or entry.name.removesuffix(".json").removesuffix(".counters") in topics()
+        ):
             continue
         assert f"`{entry.name}`" in explained, f"explain {entry.name} in recorded/README.md"
         if entry.name.endswith(".csv"):
@@ -106,3 +117,115 @@ def test_agreement_says_what_it_cannot_replay() -> None:
             agreement(mixed)
     with pytest.raises(UnknownRecord, match=r"Give a table read with records\.counter_table"):
         agreement("shared_wavefronts")  # type: ignore[arg-type]
+
+
+HOME = Path(str(files("lanewise") / "recorded"))
+TOPICS = [(gpu, topic) for gpu in recorded_gpus() for topic in recorded_topics(gpu)]
+COUNTED = [(path.parent.name, path.name.split(".")[0]) for path in sorted(HOME.glob("*/*.counters.json"))]
+
+
+@pytest.mark.parametrize(("gpu", "topic"), TOPICS)
+def test_times_are_of_the_kernels_as_they_are(gpu: str, topic: str) -> None:
+    content = store.read(HOME / gpu / f"{topic}.json")
+    cases = {one.id: one.timed for one in experiments_of(topic)}
+    complaints = stale_rows(content, TIMES, cases)
+    assert not complaints, f"{'; '.join(complaints)}. Run on a {gpu}: lanewise measure --topic {topic}"
+
+
+@pytest.mark.parametrize(("gpu", "topic"), COUNTED)
+def test_counters_are_of_the_kernels_as_they_are(gpu: str, topic: str) -> None:
+    content = store.read(HOME / gpu / f"{topic}.counters.json")
+    cases = {one.id: [case for _, _, case in wanted(one)] for one in experiments_of(topic)}
+    complaints = stale_rows(content, COUNTERS, cases)
+    assert not complaints, f"{'; '.join(complaints)}. Run on a {gpu}: lanewise counters --topic {topic}"
+
+
+def stale_rows(content: store.Content, table: str, cases: Mapping[str, Sequence[Case]]) -> list[str]:
+    """The rows of a record that no case answers to as it is now."""
+    now = {
+        id_: {(case.label, case.problem.name): store.identity(case) for case in given}
+        for id_, given in cases.items()
+    }
+    return [
+        f"{row['experiment']} {row['label']} ({row['problem']}) is stale"
+        for row in content[table]
+        if now.get(row["experiment"], {}).get((row["label"], row["problem"]))
+        != {key: row[key] for key in store.IDENTITY}
+    ]
+
+
+@pytest.mark.parametrize(
+    "path", sorted(HOME.glob("*/reconciliation.json")), ids=lambda path: path.parent.name
+)
+def test_every_total_is_exact_or_has_its_reason(path: Path) -> None:
+    content = store.read(path)
+    assert [f"{row['label']}: {row['open']}" for row in content["cases"] if row["open"]] == []
+    for row in content["cases"]:
+        for total, numbers in row["totals"].items():
+            known = {number for number in numbers if number is not None}
+            assert len(known) == 1 or row["reasons"].get(total), (
+                f"{row['topic']} {row['label']} {total}: {numbers}"
+            )
+    said = {
+        (row["topic"], row["experiment"], row["label"], row["problem"], row["hash"])
+        for row in content["cases"]
+    }
+    now = {
+        (topic, one.id, case.label, case.problem.name, kernel_hash(case.kernel))
+        for topic in topics()
+        for one in experiments_of(topic)
+        for case in one.counted
+    }
+    gone, new = sorted(said - now), sorted(now - said)
+    assert said == now, f"stale: {gone[:3]}, missing: {new[:3]}. Run: lanewise reconcile --write"
+
+
+def test_a_stale_row_is_named() -> None:
+    case = next(case for one in experiments_of("padding") for case in one.timed)
+    row = {"experiment": "E-04", **store.identity(case)}
+    content = {"times": [row, {**row, "hash": "0"}, {**row, "label": "gone"}]}
+    name = f"E-04 {case.label} ({case.problem.name})"
+    assert stale_rows(content, TIMES, {"E-04": [case]}) == [
+        f"{name} is stale",
+        f"E-04 gone ({case.problem.name}) is stale",
+    ]
+
+
+WIDTH = 32
+
+
+@cuda.jit(device=True)
+def twice(value):  # type: ignore[no-untyped-def]
+    return 2 * value
+
+
+def make_kernel(factor):  # type: ignore[no-untyped-def]
+    @cuda.jit
+    def kernel(src, dst):  # type: ignore[no-untyped-def]
+        """A docstring."""
+        i = cuda.grid(1)
+        dst[i] = factor * twice(src[i % WIDTH])
+
+    return kernel
+
+
+def test_a_kernels_hash_covers_what_it_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Module constants, what a factory closed over, and device functions; not who else is in the module."""
+    before = kernel_hash(make_kernel(3))
+    assert kernel_hash(make_kernel(3)) == before
+    assert kernel_hash(make_kernel(4)) != before
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "WIDTH", 64)
+        assert kernel_hash(make_kernel(3)) != before
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "twice", cuda.jit(device=True)(lambda value: value + value))
+        assert kernel_hash(make_kernel(3)) != before
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "LANES", range(3))
+        assert kernel_hash(make_kernel(3)) == before
+
+
+def test_a_record_may_state_its_own_provenance() -> None:
+    about = record("h200", "profiler").provenance
+    assert about.method.startswith("ncu --query-metrics")
+    assert recorded_topics("no-such-gpu") == ()
