@@ -145,6 +145,8 @@ def record(gpu: str, slug: str) -> Record:
 
 def recorded_gpus(home: Traversable = _HOME) -> tuple[str, ...]:
     """The GPUs that there are experiments of, sorted."""
+    if not home.is_dir():
+        return ()
     return tuple(sorted(gpu.name for gpu in home.iterdir() if gpu.is_dir() and any(_experiments_in(gpu))))
 
 

@@ -8,6 +8,7 @@ processor has the time to queue the events and the launch, so that its own slown
 from __future__ import annotations
 
 import ctypes
+import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
@@ -86,7 +87,9 @@ class NumbaGpu:
 
     def launcher(self, case: Case, arguments: Sequence[Any]) -> Callable[[], None]:
         compile_case(case, arguments)
-        configured = case.kernel[case.grid, case.block, 0, case.dynamic_shared_bytes]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # numba finds small grids too small
+            configured = case.kernel[case.grid, case.block, 0, case.dynamic_shared_bytes]
         return lambda: configured(*arguments)
 
     def resources(self, case: Case, arguments: Sequence[Any]) -> dict[str, int]:
