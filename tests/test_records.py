@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
-from numba import cuda
+from numba import cuda as numba_cuda
 
 from lanewise.counters.runner import TABLE as COUNTERS
 from lanewise.counters.runner import wanted
@@ -192,6 +193,7 @@ def test_a_stale_row_is_named() -> None:
 
 
 WIDTH = 32
+cuda: Any = numba_cuda  # it carries no types
 
 
 @cuda.jit(device=True)
