@@ -16,7 +16,7 @@ from lanewise import ptx
 
 BLOCK_16, BLOCK_32 = (16, 16), (32, 32)
 PITCH_17 = 17
-N_CHAINS = 8  # of dependent operations in each thread of `fma_roof`
+N_CHAINS, N_STEPS = 8, 16  # of `fma_roof`: independent chains in a thread, steps of each in a round
 
 
 def reference(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -193,7 +193,7 @@ def vectors_32(A, B, C):
 
 @cuda.jit
 def fma_roof(dst, factor, n_rounds):
-    """A roof: every thread runs `N_CHAINS` independent chains of `n_rounds` fused multiply-adds in registers.
+    """A roof: a thread runs `N_CHAINS` chains of `N_STEPS * n_rounds` fused multiply-adds in registers.
 
     dst (float32, one element a thread) receives the sum of the chains. Reference: `fma_roof_reference`.
     """
@@ -203,8 +203,9 @@ def fma_roof(dst, factor, n_rounds):
         acc[i] = float32(i)
     addend = float32(thread)
     for _ in range(n_rounds):
-        for i in range(N_CHAINS):
-            acc[i] = acc[i] * factor + addend
+        for _step in range(N_STEPS):
+            for i in range(N_CHAINS):
+                acc[i] = acc[i] * factor + addend
     total = float32(0)
     for i in range(N_CHAINS):
         total += acc[i]
@@ -214,6 +215,6 @@ def fma_roof(dst, factor, n_rounds):
 def fma_roof_reference(n_threads: int, factor: float, n_rounds: int) -> np.ndarray:
     """What `fma_roof` writes, up to the rounding of each step."""
     acc = np.arange(N_CHAINS, dtype=np.float64)[:, None] + np.zeros(n_threads)
-    for _ in range(n_rounds):
+    for _ in range(N_STEPS * n_rounds):
         acc = acc * factor + np.arange(n_threads)
     return acc.sum(axis=0).astype(np.float32)

@@ -93,7 +93,7 @@ def registers_8x8(A, B, C):
 
 @cuda.jit
 def fragments_adjacent(A, B, C):
-    """Changed: A's tile is stored transposed; a thread reads 8 neighbours of each tile by two loads of 16 bytes.
+    """Changed: A's tile is stored transposed; a thread reads 8 neighbours of a tile by two 16-byte loads.
 
     Tile 128, depth 8.
     """
@@ -133,7 +133,7 @@ def fragments_adjacent(A, B, C):
 
 @cuda.jit
 def fragments_split(A, B, C):
-    """Changed: a thread's 8 columns are two groups of 4, 64 apart, so that 8 lanes read 128 bytes in a row."""
+    """Changed: a thread's 8 columns are two groups of 4, 64 apart, so 8 lanes read 128 bytes in a row."""
     a_tile = cuda.shared.array(TRANSPOSED, float32)
     b_tile = cuda.shared.array(B_TILE_128, float32)
     acc = cuda.local.array((8, 8), float32)
