@@ -392,6 +392,14 @@ def test_misuse_is_found_and_its_clean_twin_is_silent(kind: str, faulty: str, cl
     assert run(clean).hazards == []
 
 
+def test_before_8_0_lanes_that_do_not_point_need_a_valid_address_too() -> None:
+    """PTX ISA, ldmatrix: for sm_75, all threads must contain valid addresses."""
+    body = READY + "u[t] = ptx.ldmatrix_x1(s, (t % 32 + 40, 0))"
+    assert run(body).hazards == []
+    (beyond,) = run(body, machine="sm_75").hazards
+    assert (beyond.kind, beyond.thread, beyond.count) == ("out_of_bounds", (24, 0, 0), 16)
+
+
 def test_hazards_say_what_to_do() -> None:
     (partial,) = run(MISUSE["divergent_warp_op"]["half a warp loads"][0]).hazards
     assert str(partial) == (

@@ -22,7 +22,8 @@ pytest.importorskip("numba.cuda")
 from numba import void
 
 from lanewise.experiments import Case, all_experiments
-from lanewise.lowering import why_unavailable
+from lanewise.lowering import lower, why_unavailable
+from lanewise.lowering.lowered import COMPILED_WITH
 from lanewise.lowering.toolchain import _device_functions_for, find_tool, numba_types
 from lanewise.ptx import UnsupportedCapability
 from lanewise.ptx.declare import DECLARED
@@ -30,7 +31,6 @@ from lanewise.ptx.declare import DECLARED
 pytestmark = pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable() or "kernels compile here")
 
 TARGETS = {"sm_75": (7, 5), "sm_80": (8, 0), "sm_89": (8, 9), "sm_90": (9, 0)}
-OPTIONS = ("fastmath", "opt", "launch_bounds")
 cuda: Any = import_module("numba.cuda")
 Library: Any = import_module("numba.cuda.codegen").CUDACodeLibrary
 
@@ -96,7 +96,7 @@ def last_library() -> Iterator[list[Any]]:
 
 def lowered(kernel: Any, signature: tuple[Any, ...], capability: tuple[int, int]) -> Any:
     given = getattr(kernel, "targetoptions", {})
-    options = {key: given[key] for key in OPTIONS if given.get(key) is not None}
+    options = {key: given[key] for key in COMPILED_WITH if given.get(key) is not None}
     with last_library() as found, _device_functions_for(capability):
         cuda.compile_ptx(kernel.py_func, void(*signature), cc=capability, **options)
     return found[-1]
@@ -134,6 +134,18 @@ def test_a_kernel_compiles_or_says_why_not(kernel: Any, tmp_path: Any) -> None:
                 ptx = library.get_asm_str(cc=capability)
                 assert f".target {target}" in ptx
                 assemble(ptx, target, tmp_path)
+
+
+def test_launch_bounds_reach_the_compiler() -> None:
+    """The machine code that is read is the one that would be launched."""
+
+    def greedy(src: Any, dst: Any) -> None:
+        dst[0] = src[0]
+
+    bound = cuda.jit(launch_bounds=(1024, 1))(greedy)
+    arrays = np.zeros(1, np.float32), np.zeros(1, np.float32)
+    assert ".maxntid 1024" in lower(bound, arrays).compiled.ptx
+    assert ".maxntid" not in lower(cuda.jit(greedy), arrays).compiled.ptx
 
 
 def test_the_oldest_target_has_kernels_of_its_own_where_an_instruction_is_missing() -> None:

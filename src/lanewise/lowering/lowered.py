@@ -228,6 +228,10 @@ def _close(mine: np.ndarray | None, other: np.ndarray) -> bool:
     return bool(np.allclose(mine, other, rtol=tolerance, atol=tolerance, equal_nan=True))
 
 
+# The options of cuda.jit that change the machine code.
+COMPILED_WITH = ("fastmath", "opt", "launch_bounds")
+
+
 def lower(kernel: Callable[..., Any], args: Sequence[Any], target: str = "sm_90") -> LoweredKernel:
     """Compile `kernel` for `target` without a GPU and read the machine code.
 
@@ -238,7 +242,7 @@ def lower(kernel: Callable[..., Any], args: Sequence[Any], target: str = "sm_90"
     function = getattr(kernel, "py_func", kernel)
     options = {
         key: value
-        for key in ("fastmath", "opt")
+        for key in COMPILED_WITH
         if (value := getattr(kernel, "targetoptions", {}).get(key)) is not None
     }
     compiled = compile_kernel(function, numba_types(args), target, options)

@@ -59,7 +59,7 @@ def _rows(engine: Any, node: ast.Call, tile: Any, index: Any, n: int, op: str, n
 
 
 def _pointing(engine: Any, place: Place, n: int) -> Place:
-    """Without the lanes whose address is ignored: a wrong one does no harm."""
+    """Without the lanes whose address is ignored; before compute capability 8.0 it must be valid though."""
     if n * MATRIX == WARP_LANES:
         return place
     points = (np.arange(engine.shape[1]) % WARP_LANES < n * MATRIX)[np.newaxis]
@@ -67,7 +67,8 @@ def _pointing(engine: Any, place: Place, n: int) -> Place:
     def keep(mask: Mask | None) -> Mask | None:
         return None if mask is None else Mask.of(mask.array & points, mask.shape)
 
-    return replace(place, mask=keep(place.mask), outside=keep(place.outside))
+    outside = place.outside if engine.launch.machine.capability < (8, 0) else keep(place.outside)
+    return replace(place, mask=keep(place.mask), outside=outside)
 
 
 def _loads(n: int, trans: str = "") -> _Meaning:
