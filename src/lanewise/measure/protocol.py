@@ -254,7 +254,8 @@ def measure_group(
     on_case(len(cases))
     kinds = {kind for _, kind in cases if kind not in ("", DEVICE_COPY)}
     ceilings = {kind: _fastest(gpu, gpu.library(kind, held.library_inputs)) for kind in sorted(kinds)}
-    copies = {one.case.useful_bytes for one in measured if one.work and one.case.useful_bytes}
+    compared = [case.useful_bytes for case, kind in cases if kind and not case.reads]
+    copies = {n_bytes for n_bytes in compared if n_bytes}
     names = [f"{kind}:{name}" for kind, found in ceilings.items() for name in found]
     works = [Work(run) for found in ceilings.values() for run in found.values()]
     works += [Work(gpu.copier(n_bytes)) for n_bytes in sorted(copies)]
