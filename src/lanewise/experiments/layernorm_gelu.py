@@ -9,7 +9,7 @@ import numpy as np
 
 from lanewise.experiments.plan import Case, Ceiling, Experiment, Problem
 from lanewise.kernels import layernorm_gelu as ladder
-from lanewise.kernels.layernorm_gelu import BLOCK, COLUMNS, LANES, SLICE, THREADS, WARPS
+from lanewise.kernels.layernorm_gelu import BLOCK, COLUMNS, LANES, SLICE, THREADS, TILE_BLOCK, WARPS
 
 PITCHES = (COLUMNS, COLUMNS + 1, COLUMNS + 4)
 
@@ -44,21 +44,21 @@ def layernorm_of(n: int) -> Problem:
 
 
 def _walked(n: int, pitch: int, width: int) -> dict[str, int]:
-    """Lane = row, `width` floats a step, n a multiple of 32.
+    """Lane = row, `width` floats at a time, n a multiple of 32.
 
-    Per block of 32 rows: each row goes in and comes out by 32 warp accesses of 32 lanes; 8 warps walk twice
-    over their 128 columns; they store two rows of sums each, read the 8 sums back once, and again 16 for
-    every row. Rows `pitch` words apart start in 32 / gcd(pitch, 32) banks, so gcd of the lanes meet in each;
-    a step of 16 bytes takes four passes at least.
+    Per block of 32 rows and 32 warps: each row goes in and comes out, 32 words a lane; each lane walks twice
+    over 32 columns; each warp stores two rows of sums and reads all 64. Rows `pitch` words apart start in
+    32 / gcd(pitch, 32) banks, so gcd of the lanes meet in each; 16 bytes a lane take four passes at least.
     """
-    blocks, whole_rows = n // LANES, n * COLUMNS // LANES
-    steps = blocks * WARPS * 2 * SLICE // width
+    words = n * COLUMNS // LANES
+    steps, sums = 2 * n * SLICE // width, n * 2 * LANES
     degree = max(math.gcd(pitch, 32), width)
-    sums = blocks * WARPS * WARPS + n * 2 * WARPS
     return {
-        "shared.load.requests": steps + sums + whole_rows,
-        "shared.load.wavefronts": steps * degree + sums + whole_rows,
-        "shared.store.wavefronts": whole_rows + blocks * WARPS * 2,
+        "shared.load.requests": steps + sums + words // width,
+        "shared.load.wavefronts": steps * degree + sums + words,
+        "shared.store.requests": words // width + 2 * n,
+        "shared.store.wavefronts": words + 2 * n,
+        "global_.load.requests": words // width,
         "global_.load.sectors": n * COLUMNS // 8,
         "global_.store.sectors": n * COLUMNS // 8,
     }
@@ -87,7 +87,7 @@ def layernorm_cases(n: int) -> tuple[Case, ...]:
             kernel,
             problem,
             -(-n // LANES),
-            BLOCK,
+            TILE_BLOCK,
             ladder.tile_bytes(pitch),
             scalars={"pitch": pitch},
             useful_bytes=moved,

@@ -6,11 +6,11 @@ column: a warp shares a row), `row_per_warp4` (four floats a lane), `row_in_regi
 Before them three elementwise kernels, `add`, `activate` and the two fused, `add_activate`: what a kernel
 less saves.
 
-`src` and `dst` are float32, with any number of rows of exactly 1,024 columns. Launch the LayerNorms with
-`BLOCK` = (32, 8) threads. Lane = row: `grid_of_tiles(src)` blocks and `tile_bytes(pitch)` bytes of dynamic
-shared memory, 128 KB and more (`ptx.allow_dynamic_shared`): an A100 or H100 has it, a T4 or L4 does not. A
-warp per row: `grid_of_rows(src)` blocks. Elementwise, any size: `grid_of(src)` blocks of `THREADS`.
-References: `reference`, `reference_gelu`.
+`src` and `dst` are float32, with any number of rows of exactly 1,024 columns. Launch `rows_walked` and
+`rows_walked4` with `TILE_BLOCK` threads, `grid_of_tiles(src)` blocks and `tile_bytes(pitch)` bytes of dynamic
+shared memory, 128 KB and more (`ptx.allow_dynamic_shared`): an A100 or H100 has it, a T4 or L4 does not.
+Launch the rungs with a warp per row with `BLOCK` threads and `grid_of_rows(src)` blocks. Elementwise, any
+size: `THREADS` and `grid_of(src)`. References: `reference`, `reference_gelu`.
 
 GELU is its tanh form. LayerNorm has no weight and no bias here: each would be one row that all rows share.
 """
@@ -24,9 +24,10 @@ from lanewise import ptx
 
 COLUMNS = 1024
 LANES = 32
+TILE_BLOCK = (LANES, LANES)  # 32 warps for 32 rows
+SLICE = COLUMNS // LANES  # columns of a row that one lane walks
 WARPS = 8
 BLOCK = (LANES, WARPS)
-SLICE = COLUMNS // WARPS  # columns of a row that one lane walks
 PER_LANE = COLUMNS // LANES  # columns of a row that one lane of a warp per row holds
 THREADS = 256
 EPSILON = 1e-5
@@ -116,89 +117,79 @@ def add_activate(a, b, dst):
         dst[i] = gelu(a[i] + b[i])
 
 
-# --- LayerNorm: a block holds 32 rows; lane = row.
+# --- LayerNorm: a block holds 32 rows; lane = row. Launch bounds keep 1,024 threads within the registers.
 
 
-@cuda.jit
+@cuda.jit(device=True)
+def total_of(parts, row):
+    """The sum of what all warps found of a row."""
+    total = float32(0)
+    for warp in range(LANES):
+        total += parts[warp, row]
+    return total
+
+
+@cuda.jit(launch_bounds=1024)
 def rows_walked(src, dst, pitch):
     """The baseline: each lane walks along a row of its own, so a warp reads a column of the tile."""
     tile = cuda.shared.array(0, float32)
-    sums = cuda.shared.array((WARPS, LANES), float32)
-    squares = cuda.shared.array((WARPS, LANES), float32)
+    sums = cuda.shared.array((LANES, LANES), float32)
+    squares = cuda.shared.array((LANES, LANES), float32)
     lane, warp = cuda.threadIdx.x, cuda.threadIdx.y
-    first, last = LANES * cuda.blockIdx.x, src.shape[0] - 1
-    for row in range(warp, LANES, WARPS):
-        for col in range(lane, COLUMNS, LANES):
-            tile[row * pitch + col] = gelu(src[min(first + row, last), col])
+    row, last = LANES * cuda.blockIdx.x + warp, src.shape[0] - 1
+    for col in range(lane, COLUMNS, LANES):
+        tile[warp * pitch + col] = gelu(src[min(row, last), col])
     cuda.syncthreads()  # the rows are in before a lane walks along one
-    start = lane * pitch + warp * SLICE
-    total = float32(0)
+    start, total, spread = lane * pitch + warp * SLICE, float32(0), float32(0)
     for step in range(SLICE):
         total += tile[start + step]
     sums[warp, lane] = total
     cuda.syncthreads()  # all slices are summed before they are added up
-    total = float32(0)
-    for part in range(WARPS):
-        total += sums[part, lane]
-    mean = total / float32(COLUMNS)
-    spread = float32(0)
+    mean = total_of(sums, lane) / float32(COLUMNS)
     for step in range(SLICE):
         off = tile[start + step] - mean
         spread += off * off
     squares[warp, lane] = spread
     cuda.syncthreads()  # all slices are squared before they are added up
-    for row in range(warp, LANES, WARPS):
-        if first + row <= last:
-            total, spread = float32(0), float32(0)
-            for part in range(WARPS):
-                total += sums[part, row]
-                spread += squares[part, row]
-            mean = total / float32(COLUMNS)
-            scale = float32(1) / math.sqrt(spread / float32(COLUMNS) + float32(EPSILON))
-            for col in range(lane, COLUMNS, LANES):
-                dst[first + row, col] = (tile[row * pitch + col] - mean) * scale
-
-
-@cuda.jit
-def rows_walked4(src, dst, pitch):
-    """Changed: four floats a step. `pitch` must be a multiple of 4, lest the rows start unaligned."""
-    tile = cuda.shared.array(0, float32)
-    sums = cuda.shared.array((WARPS, LANES), float32)
-    squares = cuda.shared.array((WARPS, LANES), float32)
-    lane, warp = cuda.threadIdx.x, cuda.threadIdx.y
-    first, last = LANES * cuda.blockIdx.x, src.shape[0] - 1
-    for row in range(warp, LANES, WARPS):
+    scale = float32(1) / math.sqrt(total_of(squares, lane) / float32(COLUMNS) + float32(EPSILON))
+    mean, scale = cuda.shfl_sync(0xFFFFFFFF, mean, warp), cuda.shfl_sync(0xFFFFFFFF, scale, warp)
+    if row <= last:
         for col in range(lane, COLUMNS, LANES):
-            tile[row * pitch + col] = gelu(src[min(first + row, last), col])
+            dst[row, col] = (tile[warp * pitch + col] - mean) * scale
+
+
+@cuda.jit(launch_bounds=1024)
+def rows_walked4(src, dst, pitch):
+    """Changed: four floats at a time. `pitch` must be a multiple of 4, lest the rows start unaligned."""
+    tile = cuda.shared.array(0, float32)
+    sums = cuda.shared.array((LANES, LANES), float32)
+    squares = cuda.shared.array((LANES, LANES), float32)
+    lane, warp = cuda.threadIdx.x, cuda.threadIdx.y
+    row, last = LANES * cuda.blockIdx.x + warp, src.shape[0] - 1
+    for col in range(4 * lane, COLUMNS, 4 * LANES):
+        a, b, c, d = ptx.load4(src, (min(row, last), col))
+        ptx.store4(tile, warp * pitch + col, gelu(a), gelu(b), gelu(c), gelu(d))
     cuda.syncthreads()  # the rows are in before a lane walks along one
-    start = lane * pitch + warp * SLICE
-    total = float32(0)
+    start, total, spread = lane * pitch + warp * SLICE, float32(0), float32(0)
     for step in range(0, SLICE, 4):
         a, b, c, d = ptx.load4(tile, start + step)
         total += (a + b) + (c + d)
     sums[warp, lane] = total
     cuda.syncthreads()  # all slices are summed before they are added up
-    total = float32(0)
-    for part in range(WARPS):
-        total += sums[part, lane]
-    mean = total / float32(COLUMNS)
-    spread = float32(0)
+    mean = total_of(sums, lane) / float32(COLUMNS)
     for step in range(0, SLICE, 4):
         a, b, c, d = ptx.load4(tile, start + step)
         a, b, c, d = a - mean, b - mean, c - mean, d - mean
         spread += (a * a + b * b) + (c * c + d * d)
     squares[warp, lane] = spread
     cuda.syncthreads()  # all slices are squared before they are added up
-    for row in range(warp, LANES, WARPS):
-        if first + row <= last:
-            total, spread = float32(0), float32(0)
-            for part in range(WARPS):
-                total += sums[part, row]
-                spread += squares[part, row]
-            mean = total / float32(COLUMNS)
-            scale = float32(1) / math.sqrt(spread / float32(COLUMNS) + float32(EPSILON))
-            for col in range(lane, COLUMNS, LANES):
-                dst[first + row, col] = (tile[row * pitch + col] - mean) * scale
+    scale = float32(1) / math.sqrt(total_of(squares, lane) / float32(COLUMNS) + float32(EPSILON))
+    mean, scale = cuda.shfl_sync(0xFFFFFFFF, mean, warp), cuda.shfl_sync(0xFFFFFFFF, scale, warp)
+    if row <= last:
+        for col in range(4 * lane, COLUMNS, 4 * LANES):
+            a, b, c, d = ptx.load4(tile, warp * pitch + col)
+            a, b, c, d = a - mean, b - mean, c - mean, d - mean
+            ptx.store4(dst, (row, col), a * scale, b * scale, c * scale, d * scale)
 
 
 # --- LayerNorm: a warp holds one row; lane = column.
