@@ -12,7 +12,7 @@ must not overlap it. Reference: `reference(src)`. Single warps that read a padde
 """
 
 import numpy as np
-from numba import cuda, float32, float64
+from numba import cuda, float32, float64, uint32
 
 TILE = 32
 PADDED = TILE + 1
@@ -105,8 +105,9 @@ def transpose_swizzled(src, dst):
             dst[row + step, col] = tile[x, (y + step) ^ x]
 
 
-# --- Families: one layout parameter. The loads do not wait for each other: an index past the edge is moved to
-# --- the edge, where a guard would make the thread finish one load before it asks for the next.
+# --- Families: one layout parameter, and less to do around it. An index past the edge is moved to the edge, where
+# --- a guard would make a thread finish one load before it asks for the next; and indices are unsigned, so that no
+# --- instruction asks whether they count from the end of the array.
 
 
 def transpose_pitched(pitch):
@@ -115,15 +116,15 @@ def transpose_pitched(pitch):
     @cuda.jit
     def transpose(src, dst):
         tile = cuda.shared.array((TILE, pitch), float32)
-        x, y = cuda.threadIdx.x, cuda.threadIdx.y
-        n_rows, n_cols = src.shape
-        col, row = min(cuda.blockIdx.x * TILE + x, n_cols - 1), cuda.blockIdx.y * TILE + y
+        x, y = uint32(cuda.threadIdx.x), uint32(cuda.threadIdx.y)
+        last_row, last_col = uint32(src.shape[0] - 1), uint32(src.shape[1] - 1)
+        col, row = uint32(cuda.blockIdx.x * TILE + x), uint32(cuda.blockIdx.y * TILE + y)
         for step in range(0, TILE, ROWS):
-            tile[y + step, x] = src[min(row + step, n_rows - 1), col]
+            tile[y + step, x] = src[min(uint32(row + step), last_row), min(col, last_col)]
         cuda.syncthreads()  # the tile is full before anyone reads a column of it
-        col, row = cuda.blockIdx.y * TILE + x, cuda.blockIdx.x * TILE + y
+        col, row = uint32(cuda.blockIdx.y * TILE + x), uint32(cuda.blockIdx.x * TILE + y)
         for step in range(0, TILE, ROWS):
-            if row + step < n_cols and col < n_rows:
+            if row + step <= last_col and col <= last_row:
                 dst[row + step, col] = tile[x, y + step]
 
     return transpose
@@ -154,15 +155,15 @@ def transpose_doubles(pitch):
     @cuda.jit
     def transpose(src, dst):
         tile = cuda.shared.array((TILE, pitch), float64)
-        x, y = cuda.threadIdx.x, cuda.threadIdx.y
-        n_rows, n_cols = src.shape
-        col, row = min(cuda.blockIdx.x * TILE + x, n_cols - 1), cuda.blockIdx.y * TILE + y
+        x, y = uint32(cuda.threadIdx.x), uint32(cuda.threadIdx.y)
+        last_row, last_col = uint32(src.shape[0] - 1), uint32(src.shape[1] - 1)
+        col, row = uint32(cuda.blockIdx.x * TILE + x), uint32(cuda.blockIdx.y * TILE + y)
         for step in range(0, TILE, ROWS):
-            tile[y + step, x] = src[min(row + step, n_rows - 1), col]
+            tile[y + step, x] = src[min(uint32(row + step), last_row), min(col, last_col)]
         cuda.syncthreads()  # the tile is full before anyone reads a column of it
-        col, row = cuda.blockIdx.y * TILE + x, cuda.blockIdx.x * TILE + y
+        col, row = uint32(cuda.blockIdx.y * TILE + x), uint32(cuda.blockIdx.x * TILE + y)
         for step in range(0, TILE, ROWS):
-            if row + step < n_cols and col < n_rows:
+            if row + step <= last_col and col <= last_row:
                 dst[row + step, col] = tile[x, y + step]
 
     return transpose

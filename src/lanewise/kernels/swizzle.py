@@ -11,7 +11,7 @@ blocks. All take float32 matrices of any size; `dst` has the shape of `src` reve
 """
 
 import numpy as np
-from numba import cuda, float32
+from numba import cuda, float32, uint32
 
 from lanewise import ptx
 
@@ -21,7 +21,7 @@ SMALL = 16
 WIDE = 64  # elements: a row of 256 bytes on either side
 UNITS = 16  # of four elements in such a row
 WIDE_BLOCK = 256
-GROUP = 16  # tiles: blocks that run together lie in a strip this wide, so both sides fill whole DRAM pages
+GROUP = 4  # tiles: blocks that run together lie in a strip this wide, so both sides fill whole DRAM pages
 
 
 def reference(src: np.ndarray) -> np.ndarray:
@@ -32,8 +32,8 @@ def reference(src: np.ndarray) -> np.ndarray:
 def wide_grid_of(src: np.ndarray) -> tuple[int, int]:
     """The blocks of `transpose_wide`: down a strip of `GROUP` tile columns, then down the next one.
 
-    >>> wide_grid_of(np.zeros((640, 1025), np.float32))
-    (160, 2)
+    >>> wide_grid_of(np.zeros((640, 257), np.float32))
+    (40, 2)
     """
     n_rows, n_cols = src.shape
     return GROUP * -(-n_rows // WIDE), -(-n_cols // (GROUP * WIDE))
@@ -43,15 +43,15 @@ def wide_grid_of(src: np.ndarray) -> tuple[int, int]:
 def transpose_rotated(src, dst):
     """Changed from `padding.transpose_pitched(32)`: a row is rotated by its number. Any width would do."""
     tile = cuda.shared.array((TILE, TILE), float32)
-    x, y = cuda.threadIdx.x, cuda.threadIdx.y
-    n_rows, n_cols = src.shape
-    col, row = min(cuda.blockIdx.x * TILE + x, n_cols - 1), cuda.blockIdx.y * TILE + y
+    x, y = uint32(cuda.threadIdx.x), uint32(cuda.threadIdx.y)
+    last_row, last_col = uint32(src.shape[0] - 1), uint32(src.shape[1] - 1)
+    col, row = uint32(cuda.blockIdx.x * TILE + x), uint32(cuda.blockIdx.y * TILE + y)
     for step in range(0, TILE, ROWS):
-        tile[y + step, (x + y + step) % TILE] = src[min(row + step, n_rows - 1), col]
+        tile[y + step, (x + (y + step)) % TILE] = src[min(uint32(row + step), last_row), min(col, last_col)]
     cuda.syncthreads()  # the tile is full before anyone reads a column of it
-    col, row = cuda.blockIdx.y * TILE + x, cuda.blockIdx.x * TILE + y
+    col, row = uint32(cuda.blockIdx.y * TILE + x), uint32(cuda.blockIdx.x * TILE + y)
     for step in range(0, TILE, ROWS):
-        if row + step < n_cols and col < n_rows:
+        if row + step <= last_col and col <= last_row:
             dst[row + step, col] = tile[x, (y + step + x) % TILE]
 
 
@@ -65,15 +65,17 @@ def transpose_bits(n_bits):
     @cuda.jit
     def transpose(src, dst):
         tile = cuda.shared.array((TILE, TILE), float32)
-        x, y = cuda.threadIdx.x, cuda.threadIdx.y
-        n_rows, n_cols = src.shape
-        col, row = min(cuda.blockIdx.x * TILE + x, n_cols - 1), cuda.blockIdx.y * TILE + y
+        x, y = uint32(cuda.threadIdx.x), uint32(cuda.threadIdx.y)
+        last_row, last_col = uint32(src.shape[0] - 1), uint32(src.shape[1] - 1)
+        col, row = uint32(cuda.blockIdx.x * TILE + x), uint32(cuda.blockIdx.y * TILE + y)
         for step in range(0, TILE, ROWS):
-            tile[y + step, x ^ ((y + step) & mask)] = src[min(row + step, n_rows - 1), col]
+            tile[y + step, x ^ ((y + step) & mask)] = src[
+                min(uint32(row + step), last_row), min(col, last_col)
+            ]
         cuda.syncthreads()  # the tile is full before anyone reads a column of it
-        col, row = cuda.blockIdx.y * TILE + x, cuda.blockIdx.x * TILE + y
+        col, row = uint32(cuda.blockIdx.y * TILE + x), uint32(cuda.blockIdx.x * TILE + y)
         for step in range(0, TILE, ROWS):
-            if row + step < n_cols and col < n_rows:
+            if row + step <= last_col and col <= last_row:
                 dst[row + step, col] = tile[x, (y + step) ^ (x & mask)]
 
     return transpose
