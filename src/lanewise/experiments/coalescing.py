@@ -333,7 +333,7 @@ def _streams() -> Experiment:
     return Experiment(
         "E-41-stream",
         "What does the DRAM give to a copy, to writes, to two reads and a write, and to reads?",
-        timed=cases(GIB, 132 * 2048),
+        timed=cases(GIB, 1 << 18),
         counted=cases(SMALL, 1024),
         ceiling=Ceiling("device_copy"),
     )
@@ -362,7 +362,7 @@ def _hit_trap() -> Experiment:
                             "global_.load.sectors": per_request * load,
                             "global_.store.sectors": 4 * warps,
                         },
-                        profiled=run == 8,
+                        profiled=run == 32 or n == GIB,
                     )
                 )
         return tuple(found)
