@@ -105,9 +105,9 @@ def transpose_swizzled(src, dst):
             dst[row + step, col] = tile[x, (y + step) ^ x]
 
 
-# --- Families: one layout parameter, and less to do around it. An index past the edge is moved to the edge, where
-# --- a guard would make a thread finish one load before it asks for the next; and indices are unsigned, so that no
-# --- instruction asks whether they count from the end of the array.
+# --- Families: one layout parameter, and less to do around it. An index past the edge is moved to the edge,
+# --- where a guard would make a thread finish one load before it asks for the next; and indices are unsigned,
+# --- so that no instruction asks whether they count from the end of the array.
 
 
 def transpose_pitched(pitch):
