@@ -15,10 +15,12 @@ aligned to the whole access.
     ptx.store4(dst, 4 * i, a, b, c, d)
 
 Each is declared once, its PTX beside its meaning for the tracer. Called from Python, they say that they are
-for kernels. Numba learns them when this package is imported, if it is installed.
+for kernels. Numba learns them when this package is imported, if numba-cuda is installed.
 """
 
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from lanewise.ptx.conversions import (
     bits_float,
@@ -125,7 +127,16 @@ __all__ = [
     "unpack_half2",
 ]
 
-if find_spec("numba") is not None and find_spec("numba_cuda") is not None:
+
+def _has_numba_cuda() -> bool:
+    """Whether numba compiles here; its simulator runs kernels as Python, which has no such instructions."""
+    if find_spec("numba") is None or find_spec("numba_cuda") is None:
+        return False
+    config: Any = import_module("numba.core.config")
+    return not config.ENABLE_CUDASIM
+
+
+if _has_numba_cuda():
     from lanewise.ptx import numba_cuda
 
     numba_cuda.register()

@@ -22,7 +22,7 @@ def allow_dynamic_shared(kernel: Any, n_bytes: int, *arguments: Any) -> None:
     n = whole("n_bytes", n_bytes, CannotAllow, hint="It is a number of bytes.")
     try:
         from lanewise.ptx import numba_cuda
-    except ImportError as missing:
+    except (ImportError, AttributeError) as missing:  # AttributeError: numba's simulator has no compiler
         raise CannotAllow(f"allow_dynamic_shared: numba-cuda is not installed ({missing}).") from missing
     problem = numba_cuda.allow_dynamic_shared(kernel, n, arguments)
     if problem:
