@@ -196,19 +196,28 @@ def store_rows(dst, first, end, own, before):
 
 
 @cuda.jit(device=True)
+def scan_row(own, i, before):
+    """Scan four elements of each lane, in registers; give the sum of all, with what lies before the row."""
+    for k in range(3):
+        own[i + k + 1] += own[i + k]
+    upto = warp_scan(own[i + 3])
+    left = before + before_lane(upto)
+    for k in range(4):
+        own[i + k] += left
+    return before + cuda.shfl_sync(FULL_WARP, upto, LANES - 1)
+
+
+@cuda.jit(device=True)
 def scan_rows(own):
-    """Scan the rows of a warp, one after the other, in registers; give the warp's total."""
-    before = float32(0)
-    for row in range(ROWS):
-        i = 4 * row
-        for k in range(3):
-            own[i + k + 1] += own[i + k]
-        upto = warp_scan(own[i + 3])
-        left = before + before_lane(upto)
-        for k in range(4):
-            own[i + k] += left
-        before += cuda.shfl_sync(FULL_WARP, upto, LANES - 1)
-    return before
+    """Scan the rows of a warp, one after the other; give the warp's total.
+
+    The rows are written out: of a loop over them the compiler makes two, one for lane 0, which adds nothing
+    to its elements, and one for the other lanes. The shuffles then wait for both halves of a parted warp.
+    """
+    before = scan_row(own, 0, float32(0))
+    before = scan_row(own, 4, before)
+    before = scan_row(own, 8, before)
+    return scan_row(own, 12, before)
 
 
 @cuda.jit
