@@ -213,8 +213,7 @@ def fma_roof(dst, factor, n_rounds):
 
 
 def fma_roof_reference(n_threads: int, factor: float, n_rounds: int) -> np.ndarray:
-    """What `fma_roof` writes, up to the rounding of each step."""
-    acc = np.arange(N_CHAINS, dtype=np.float64)[:, None] + np.zeros(n_threads)
-    for _ in range(N_STEPS * n_rounds):
-        acc = acc * factor + np.arange(n_threads)
-    return acc.sum(axis=0).astype(np.float32)
+    """What `fma_roof` writes, up to the rounding of each step: a geometric sum. `factor` must not be 1."""
+    shrunk = factor ** (N_STEPS * n_rounds)
+    addends = np.arange(n_threads) * (1 - shrunk) / (1 - factor)
+    return (N_CHAINS * addends + shrunk * sum(range(N_CHAINS))).astype(np.float32)
