@@ -244,8 +244,11 @@ def test_shared_addresses_are_bytes() -> None:
 
 
 def test_blocks_that_look_back_find_what_earlier_blocks_published() -> None:
-    _, (src, *_), (dst, _) = traced("look_back")
+    t, (src, *_), (dst, _) = traced("look_back")
     np.testing.assert_array_equal(dst, np.cumsum(src))
+    assert (
+        sum("also orders other accesses, which the tracer does not follow" in note for note in t.notes) == 2
+    )
 
 
 # -- misuse ----------------------------------------------------------------------------------------

@@ -1,4 +1,8 @@
-"""Loads and stores of global memory that order the accesses around them, for all threads of the GPU."""
+"""Loads and stores of global memory that order the accesses around them, for all threads of the GPU.
+
+For the tracer they are atomic: value and flag in one word are handed over without a race. That they order
+accesses to other words too it does not follow, and says so in a note.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,10 @@ def _load(engine: Any, node: ast.Call, array: Any, index: Any) -> Any:
     if place.mask is None:
         return place.dtype.type(0)
     width = place.dtype.itemsize
+    engine.notes.setdefault(
+        f"line {node.lineno}: load_acquire also orders other accesses, which the tracer does not follow: a"
+        " global_race between two blocks that hand over data in another word may be none."
+    )
     engine.access(node, "load", f"ld.global.b{8 * width}", place, width, shaded="acquire")
     value = place.storage.gather(place, engine.shape)
     return value if place.outside is None else np.where(place.outside.array, place.dtype.type(0), value)
