@@ -114,8 +114,8 @@ def fragments_arithmetic(
 ) -> Totals:
     """8 x 8 elements a thread, A's tile transposed.
 
-    `store_of_a` wavefronts for each of the 4 scalars that a thread stores to A's tile, `load_of_b` for each of
-    its 2 reads of B's, `of_c` sectors a store of C; reads of A's tile: how many, and wavefronts of each.
+    `store_of_a` wavefronts for each of the 4 scalars that a thread stores to A's tile, `load_of_b` for each
+    of its 2 reads of B's, `of_c` sectors a store of C; reads of A's tile: how many, and wavefronts of each.
     """
     m, n, k = size
     tiles = (m // 128) * (n // 128)
@@ -135,10 +135,14 @@ def fragments_arithmetic(
 
 
 def copies_arithmetic(size: Size) -> Totals:
-    """`async_copies`: what is not copied is as in the rungs before; a copy of A's elements is one wavefront."""
+    """`async_copies`: reads of the tiles and stores of C are as in the rungs before.
+
+    A warp copies 32 elements of A for one wavefront; the counters show nothing of the 16-byte copies of B.
+    """
     m, n, k = size
     whole = fragments_arithmetic(size, 1)
-    return {name: whole[name] for name in whole if name.startswith(("shared.load", "global_.store"))}
+    kept = {name: whole[name] for name in whole if name.startswith(("shared.load", "global_.store"))}
+    return {**kept, "shared.async_copy.wavefronts": (m // 128) * (n // 128) * k * 128 // 32}
 
 
 def _case(label: str, kernel: Any, size: Size, tile: int, block: tuple[int, int], arithmetic: Totals) -> Case:
