@@ -152,7 +152,7 @@ def softmax(s, p):
 @cuda.jit
 def values(p, v, dst):
     """The baseline, third: every weight is read again, for the mean of the values."""
-    p_tile = cuda.shared.array((TILE, TILE), float32)
+    p_tile = cuda.shared.array((TILE, PADDED), float32)
     v_tile = cuda.shared.array((TILE, TILE), float32)
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
     col, row = cuda.grid(2)
