@@ -83,7 +83,7 @@ def layernorm_cases(n: int) -> tuple[Case, ...]:
     moved = 8 * n * COLUMNS
     walked = [
         Case(
-            f"lane = row, {'float4, ' if width == 4 else ''}pitch {pitch}",
+            f"lane = row, {'float4, ' if width == 4 else ''}pitch {pitch}, {n} rows",
             kernel,
             problem,
             -(-n // LANES),
@@ -99,7 +99,7 @@ def layernorm_cases(n: int) -> tuple[Case, ...]:
     ]
     by_warp = [
         Case(
-            label,
+            f"{label}, {n} rows",
             kernel,
             problem,
             -(-n // WARPS),
@@ -145,7 +145,7 @@ def experiments() -> tuple[Experiment, ...]:
         Experiment(
             "E-37",
             "What does it cost when each lane walks along a row of its own in shared memory?",
-            timed=layernorm_cases(8192),
+            timed=(*layernorm_cases(8192), *layernorm_cases(65536)),  # two rounds of blocks, and many
             counted=layernorm_cases(64),
             ceiling=Ceiling("device_copy"),
         ),
