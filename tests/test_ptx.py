@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from lanewise.fragments import M16N8K8, M16N8K16, MatrixMove
 from lanewise.lowering import why_unavailable
 from lanewise.lowering.toolchain import compile_kernel, numba_types
 from lanewise.machine import AVAILABILITY
+from lanewise.ptx import numba_cuda
 from lanewise.ptx.declare import DECLARED
 from lanewise.trace import Trace, functions_in, trace
 from tests.ptx_kernels import LAUNCHES, THREADS, WARPS
@@ -650,3 +652,59 @@ def test_dynamic_shared_memory_without_a_gpu() -> None:
         ptx.allow_dynamic_shared(3, 100_000)
     with pytest.raises(ptx.CannotAllow, match="n_bytes: got -1"):
         ptx.allow_dynamic_shared(LAUNCHES["wide"].kernel, -1)
+
+
+class MadeUpGpu:
+    """What numba-cuda shows of a GPU and of a kernel compiled for it; notes the driver's calls."""
+
+    MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, id, name = 101_376, 3, b"Toy GPU"
+
+    def __init__(self, function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.overloads: dict[Any, Any] = {}
+        self._codelibrary, self._function = self, function
+        monkeypatch.setattr(numba_cuda.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(numba_cuda.cuda, "get_current_device", lambda: self)
+        attribute = SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="limit")
+        binding = SimpleNamespace(CUfunction_attribute=attribute)
+        monkeypatch.setattr(numba_cuda, "driver", SimpleNamespace(binding=binding, driver=self))
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("cu"):
+            raise AttributeError(name)
+        return lambda *arguments: self.calls.append((name, *arguments))
+
+    def compile(self, signature: Any) -> None:
+        self.overloads[signature] = self
+
+    def typeof_pyval(self, value: Any) -> str:
+        return type(value).__name__
+
+    def get_cufunc(self) -> Any:
+        return self._function
+
+
+@pytest.mark.parametrize(
+    ("more", "call"),
+    [
+        ({"kernel": None}, ("cuKernelSetAttribute", "limit", 100_000, "handle", 3)),
+        ({}, ("cuFuncSetAttribute", "handle", "limit", 100_000)),  # Colab's numba-cuda
+    ],
+)
+def test_dynamic_shared_memory_is_allowed_to_what_is_compiled(
+    more: dict[str, None], call: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = SimpleNamespace(handle="handle", attrs=SimpleNamespace(shared=1024), **more)
+    gpu = MadeUpGpu(function, monkeypatch)
+    with pytest.raises(ptx.CannotAllow, match=r"not compiled yet\. Give the arguments of the launch too"):
+        ptx.allow_dynamic_shared(gpu, 100_000)
+    ptx.allow_dynamic_shared(gpu, 100_000, 1.0, 2)
+    assert list(gpu.overloads) == [("float", "int")]
+    assert gpu.calls == [call]
+    with pytest.raises(ptx.CannotAllow) as refused:
+        ptx.allow_dynamic_shared(gpu, 100_353)
+    assert str(refused.value) == (
+        "allow_dynamic_shared: 100,353 bytes; a block on this Toy GPU has 100,352 bytes of dynamic shared memory"
+        " beside 1,024 static ones. Use smaller tiles or fewer stages."
+    )
+    assert len(gpu.calls) == 1
