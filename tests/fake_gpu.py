@@ -72,12 +72,18 @@ class FakeGpu:
         self.us_of[id(copy)] = COPY_US
         return copy
 
+    def load_library(self, kind: str) -> None:
+        pass
+
     def library(self, kind: str, arrays: Sequence[Any]) -> dict[str, Callable[[], Any]]:
         def product() -> Any:
             return arrays[0] * 2
 
-        self.us_of[id(product)] = LIBRARY_US
-        return {f"fake.{kind}": product}
+        def slower() -> Any:
+            return arrays[0] + arrays[0]
+
+        self.us_of[id(product)], self.us_of[id(slower)] = LIBRARY_US, 2 * LIBRARY_US
+        return {f"slow.{kind}": slower, f"fake.{kind}": product}
 
     def sample(self, works: Sequence[Work], n: int) -> list[list[float]]:
         samples: list[list[float]] = [[] for _ in works]

@@ -9,59 +9,71 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from lanewise.experiments import Case
 from lanewise.measure.gpu import NumbaGpu
 from lanewise.measure.protocol import Held, Values, check
 from lanewise.measure.worker import gpu_alone, load
 
 
 def run(job: dict[str, Any], done: Path) -> None:
-    """Prepare every case, then launch all of them."""
+    """Launch a job's cases, problem by problem."""
     experiments = load(job["source"])()
     gpu = NumbaGpu()
-    cuda: Any = import_module("numba.cuda")
-    prepared = []
     with done.open("w", encoding="utf-8") as lines:
 
         def say(place: list[Any], **what: Any) -> None:
             lines.write(json.dumps({"place": place, **what}) + "\n")
             lines.flush()
 
-        known: dict[str, Values] = {}
+        problems: dict[str, list[tuple[list[Any], Case]]] = {}
         for place in job["places"]:
             number, table, index = place
             case = getattr(experiments[number], table)[index]
+            problems.setdefault(case.problem.name, []).append((place, case))
+        for cases in problems.values():
+            launch_all(gpu, cases, say)
+
+
+def launch_all(gpu: NumbaGpu, cases: Sequence[tuple[list[Any], Case]], say: Callable[..., None]) -> None:
+    """Launch the cases of one problem; `say` is told of each launch before it is made, and of errors."""
+
+    def failed(place: list[Any], error: Exception) -> None:
+        say(place, error=f"{type(error).__name__}: {error}")
+
+    try:
+        values = Values.of(cases[0][1].problem, seed=0)
+    except Exception as error:
+        for place, _ in cases:
+            failed(place, error)
+        return
+    for _, case in cases:  # ahead, while others may use the GPU
+        with suppress(Exception):
+            gpu.compile(case, case.arguments({**values.inputs, **values.outputs}))
+    with gpu_alone():
+        held = Held(gpu, values)
+        for place, case in cases:
             try:
-                values = known.get(case.problem.name) or Values.of(case.problem, seed=0)
-                known = (
-                    {case.problem.name: values} if table == "timed" else {**known, case.problem.name: values}
-                )
-                gpu.compile(case, case.arguments({**values.inputs, **values.outputs}))
-                prepared.append((place, case, values))
+                launch = gpu.launcher(case, held.arguments(case))
+                check(held, case, _seen(launch, partial(say, place)))
             except Exception as error:
-                say(place, error=f"{type(error).__name__}: {error}")
-        with gpu_alone():
-            for place, case, values in prepared:
-                try:
-                    held = Held(gpu, values)
-                    launch = gpu.launcher(case, held.arguments(case))
-                    check(held, case, _seen(cuda, launch, partial(say, place)))
-                except Exception as error:
-                    say(place, error=f"{type(error).__name__}: {error}")
-                    if getattr(error, "is_fatal", False):
-                        return
-                finally:
-                    held = None  # type: ignore[assignment]
-                    gpu.free()
+                failed(place, error)
+                if getattr(error, "is_fatal", False):
+                    raise
+        del held
+        gpu.free()
 
 
-def _seen(cuda: Any, launch: Callable[[], None], mark: Callable[[], None]) -> Callable[[], None]:
+def _seen(launch: Callable[[], None], mark: Callable[[], None]) -> Callable[[], None]:
     """The launch, seen by the profiler."""
+
+    cuda: Any = import_module("numba.cuda")
 
     def seen() -> None:
         mark()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,8 @@ from lanewise.measure import Outcome, store
 from lanewise.records import Provenance
 
 TABLE = "counters"
-AT_ONCE = 6  # profilers beside each other; the GPU is theirs in turn
+AT_ONCE = 12  # profilers beside each other at most; the GPU is theirs in turn
+RUN_CASES = 40  # of one run of the profiler
 Place = tuple[int, str, int]  # experiment, "counted" or "timed", case
 
 
@@ -78,6 +80,7 @@ def n_due(plan: Plan, topic: str) -> int:
 def count(plan: Plan, report: Callable[[str, int], None] = lambda topic, n: None) -> list[Outcome]:
     """Profile all that is due and give each topic's outcome. Raises `Unfit` if the profiler may not look."""
     runs = [run for topic in plan.topics for run in _runs(plan, topic, due(plan, topic))]
+    runs.sort(key=lambda run: not run.profiled)  # the longest first
     outcomes = {topic: Outcome(topic) for topic in plan.topics}
 
     def one(run: Run) -> None:
@@ -87,7 +90,7 @@ def count(plan: Plan, report: Callable[[str, int], None] = lambda topic, n: None
             run.rows = {place: {"error": str(error)} for place in run.places}
         report(run.topic, len(run.places))
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1)) as pool:
         refused = [future.exception() for future in [pool.submit(one, run) for run in runs]]
     for topic, experiments in plan.topics.items():
         rows = {place: row for run in runs if run.topic == topic for place, row in run.rows.items()}
@@ -106,8 +109,8 @@ def _runs(plan: Plan, topic: str, numbers: Sequence[int]) -> Iterator[Run]:
             for table, i, case in wanted(plan.topics[topic][number])
             if case.profiled == profiled
         ]
-        if places:
-            yield Run(topic, places, profiled)
+        for start in range(0, len(places), RUN_CASES):
+            yield Run(topic, places[start : start + RUN_CASES], profiled)
 
 
 def profile(plan: Plan, run: Run) -> dict[Place, store.Row]:

@@ -7,6 +7,7 @@ and CuPy read the arrays where they lie, through the CUDA array interface.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 DEVICE_COPY = "device_copy"
@@ -27,6 +28,20 @@ def products(kind: str, arrays: Sequence[Any]) -> Products:
         except ImportError:
             continue
     return found
+
+
+def load(kind: str) -> None:
+    """Import the libraries and let them start on the GPU, if the kind needs any."""
+    if kind in ("", DEVICE_COPY):
+        return
+    with suppress(ImportError):
+        import torch
+
+        torch.zeros(1, device="cuda")
+    with suppress(ImportError):
+        import cupy
+
+        cupy.zeros(1)
 
 
 def _torch(kind: str, arrays: Sequence[Any]) -> Products:

@@ -120,6 +120,9 @@ class NumbaGpu:
         src, dst = self._copies
         return lambda: self._driver.device_to_device(dst, src, half)
 
+    def load_library(self, kind: str) -> None:
+        ceilings.load(kind)
+
     def library(self, kind: str, arrays: Sequence[Any]) -> ceilings.Products:
         return ceilings.products(kind, arrays)
 

@@ -69,6 +69,9 @@ class Gpu(Protocol):
     def copier(self, n_bytes: int) -> Callable[[], None]:
         """Something that makes the driver read and write `n_bytes` in all: a copy of half of them."""
 
+    def load_library(self, kind: str) -> None:
+        """Load what products of this kind need, which takes seconds."""
+
     def library(self, kind: str, arrays: Sequence[Any]) -> dict[str, Callable[[], Any]]:
         """The library products of this kind that are installed, by name."""
 
@@ -253,7 +256,7 @@ def measure_group(
         _check_one(gpu, held, one, settings)
     on_case(len(cases))
     kinds = {kind for _, kind in cases if kind not in ("", DEVICE_COPY)}
-    ceilings = {kind: _fastest(gpu, gpu.library(kind, held.library_inputs)) for kind in sorted(kinds)}
+    ceilings = {kind: gpu.library(kind, held.library_inputs) for kind in sorted(kinds)}
     compared = [case.useful_bytes for case, kind in cases if kind and not case.reads]
     copies = {n_bytes for n_bytes in compared if n_bytes}
     names = [f"{kind}:{name}" for kind, found in ceilings.items() for name in found]
@@ -308,17 +311,6 @@ def _readings(gpu: Gpu, held: Held, case: Case, launch: Callable[[], None], sett
     return {"read": quartiles, "unit": case.unit, "n_samples": settings.samples}
 
 
-def _fastest(gpu: Gpu, candidates: Mapping[str, Callable[[], Any]]) -> dict[str, Callable[[], Any]]:
-    """The fastest of several products, by five samples each; none if none is installed."""
-    if len(candidates) < 2:
-        return dict(candidates)
-    works = [Work(run) for run in candidates.values()]
-    gpu.sample(works, 3)
-    medians = [statistics.median(us) for us in gpu.sample(works, 5)]
-    name = min(zip(medians, candidates, strict=True))[1]
-    return {name: candidates[name]}
-
-
 def _figures(case: Case, us: list[float], kind: str, sampled: Mapping[Any, list[float]]) -> Row:
     """Times and rates of a case, and its ratio to the ceilings."""
     median = statistics.median(us)
@@ -337,8 +329,8 @@ def _figures(case: Case, us: list[float], kind: str, sampled: Mapping[Any, list[
     row["ceilings"] = ceilings
     wanted = [name for name in ceilings if (name == "device copy") == (kind == DEVICE_COPY)]
     if kind and wanted:
-        row["ceiling"] = wanted[0]
-        row["ratio"] = round(ceilings[wanted[0]][1] / median, 4)
+        row["ceiling"] = min(wanted, key=lambda name: ceilings[name][1])
+        row["ratio"] = round(ceilings[row["ceiling"]][1] / median, 4)
     return row
 
 

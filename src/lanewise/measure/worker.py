@@ -103,6 +103,8 @@ def measure_problem(
     for case in cases:  # ahead, while others may use the GPU; what fails is told when the case is checked
         with suppress(Exception):
             gpu.compile(case, case.arguments({**values.inputs, **values.outputs}))
+    with suppress(Exception):
+        gpu.load_library(kind)
     send(("waiting", cases[0].problem.name))
 
     def begin(i: int) -> None:
