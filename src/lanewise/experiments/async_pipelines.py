@@ -14,7 +14,7 @@ Outputs = Mapping[str, np.ndarray]
 
 COPY = Ceiling("device_copy")
 SMS = 132  # of the H200: resident blocks are given per SM
-FMAS = (0, 8, 16, 32, 64, 128, 256)
+FMAS = (0, 8, 16, 24, 32, 48, 64, 128, 256)
 RUNGS = (
     ap.direct,
     ap.tiled,
