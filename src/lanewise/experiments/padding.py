@@ -120,7 +120,7 @@ def _wide(n: int) -> Case:
         f"wide {n}",
         swizzle.transpose_wide,
         transpose_of(n),
-        (swizzle.GROUP * n // swizzle.WIDE, -(-n // (swizzle.GROUP * swizzle.WIDE))),
+        (n // swizzle.WIDE, n // swizzle.WIDE),
         swizzle.WIDE_BLOCK,
         useful_bytes=8 * n * n,
         arithmetic={

@@ -21,7 +21,6 @@ SMALL = 16
 WIDE = 64  # elements: a row of 256 bytes on either side
 UNITS = 16  # of four elements in such a row
 WIDE_BLOCK = 256
-GROUP = 4  # tiles: blocks that run together lie in a strip this wide, so both sides fill whole DRAM pages
 
 
 def reference(src: np.ndarray) -> np.ndarray:
@@ -30,13 +29,13 @@ def reference(src: np.ndarray) -> np.ndarray:
 
 
 def wide_grid_of(src: np.ndarray) -> tuple[int, int]:
-    """The blocks of `transpose_wide`: down a strip of `GROUP` tile columns, then down the next one.
+    """The blocks of `transpose_wide`: x goes down the rows of tiles, y along them.
 
-    >>> wide_grid_of(np.zeros((640, 257), np.float32))
-    (40, 2)
+    >>> wide_grid_of(np.zeros((640, 65), np.float32))
+    (10, 2)
     """
     n_rows, n_cols = src.shape
-    return GROUP * -(-n_rows // WIDE), -(-n_cols // (GROUP * WIDE))
+    return -(-n_rows // WIDE), -(-n_cols // WIDE)
 
 
 @cuda.jit
@@ -125,15 +124,15 @@ def transpose_by_floats(src, dst, tile, first_row, first_col):
 
 @cuda.jit
 def transpose_wide(src, dst):
-    """Changed: 16 bytes a lane everywhere, 64 x 64 tiles, and blocks in strips of `GROUP` tile columns.
+    """Changed: 16 bytes a lane everywhere, through 64 x 64 tiles; neighbouring blocks write side by side.
 
     A thread reads a piece of 4 x 4 elements, transposes it in its registers, which costs nothing, and stores
-    its columns as rows of the transposed tile; a row's units of four elements are XORed with row // 4.
+    its columns as rows of the transposed tile. A row's units of four elements are XORed with row // 4, which
+    is `Swizzle<3,2,6>` on the offsets.
     """
     tile = cuda.shared.array((WIDE, WIDE), float32)
     n_rows, n_cols = src.shape
-    first_row = cuda.blockIdx.x // GROUP * WIDE
-    first_col = (cuda.blockIdx.y * GROUP + cuda.blockIdx.x % GROUP) * WIDE
+    first_row, first_col = cuda.blockIdx.x * WIDE, cuda.blockIdx.y * WIDE
     if n_rows % 4 != 0 or n_cols % 4 != 0:
         transpose_by_floats(src, dst, tile, first_row, first_col)
         return
