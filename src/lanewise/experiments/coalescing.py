@@ -254,7 +254,9 @@ WIDTHS = ((co.copy, 1), (co.copy2, 2), (co.copy4, 4), (co.copy4_ahead, 16))
 def _widths() -> tuple[Experiment, Experiment]:
     def cases(n: int) -> tuple[Case, ...]:
         return tuple(
-            _copy_of(kernel, elems, n, threads) for kernel, elems in WIDTHS for threads in (128, 256, 512, 1024)
+            _copy_of(kernel, elems, n, threads)
+            for kernel, elems in WIDTHS
+            for threads in (128, 256, 512, 1024)
         )
 
     question = "What do 4, 8 and 16 bytes per lane reach, and several loads in flight?"
