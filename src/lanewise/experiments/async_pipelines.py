@@ -79,9 +79,9 @@ def _copies() -> Experiment:
         "E-33",
         "What does an asynchronous copy save a kernel that only copies?",
         timed=tuple(
-            _case(kernel, n, 0, SMS * 8, f", {n} elements") for n in (1 << 26, 1 << 28) for kernel in SWEPT
+            _case(kernel, n, 0, SMS * 8, f", {n} elements") for n in (1 << 26, 1 << 28) for kernel in RUNGS
         ),
-        counted=tuple(_case(kernel, FEW, 3, 5, "") for kernel in SWEPT),
+        counted=tuple(_case(kernel, FEW, 3, 5, "") for kernel in RUNGS),
         ceiling=COPY,
     )
 
