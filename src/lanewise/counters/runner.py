@@ -6,9 +6,10 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,6 @@ class Run:
     topic: str
     places: list[Place]
     profiled: bool
-    rows: dict[Place, store.Row] = field(default_factory=dict)
 
 
 def wanted(experiment: Experiment) -> list[tuple[str, int, Case]]:
@@ -79,26 +79,61 @@ def n_due(plan: Plan, topic: str) -> int:
 
 def count(plan: Plan, report: Callable[[str, int], None] = lambda topic, n: None) -> list[Outcome]:
     """Profile all that is due and give each topic's outcome. Raises `Unfit` if the profiler may not look."""
-    runs = [run for topic in plan.topics for run in _runs(plan, topic, due(plan, topic))]
+    todo = {topic: due(plan, topic) for topic in plan.topics}
+    runs = [run for topic in todo for run in _runs(plan, topic, todo[topic])]
     runs.sort(key=lambda run: not run.profiled)  # the longest first
-    outcomes = {topic: Outcome(topic) for topic in plan.topics}
+    written = {topic: _Written(plan, topic, todo[topic]) for topic in todo}
 
     def one(run: Run) -> None:
         try:
-            run.rows = profile(plan, run)
+            rows = profile(plan, run)
         except ProfilerFailed as error:
-            run.rows = {place: {"error": str(error)} for place in run.places}
+            rows = {place: {"error": str(error)} for place in run.places}
+        written[run.topic].add(rows)
         report(run.topic, len(run.places))
 
     with ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1)) as pool:
-        refused = [future.exception() for future in [pool.submit(one, run) for run in runs]]
-    for topic, experiments in plan.topics.items():
-        rows = {place: row for run in runs if run.topic == topic for place, row in run.rows.items()}
-        for number in due(plan, topic):
-            _write(plan, topic, experiments[number], number, rows, outcomes[topic])
-    if error := next((error for error in refused if error), None):
-        raise error
-    return list(outcomes.values())
+        futures = [pool.submit(one, run) for run in runs]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    return [one.outcome for one in written.values()]
+
+
+class _Written:
+    """A topic's rows as they come; an experiment is written when its last one has come."""
+
+    def __init__(self, plan: Plan, topic: str, numbers: Sequence[int]) -> None:
+        self.plan, self.topic, self.numbers = plan, topic, numbers
+        self.rows: dict[Place, store.Row] = {}
+        self.outcome = Outcome(topic)
+        self.lock = threading.Lock()
+
+    def add(self, rows: Mapping[Place, store.Row]) -> None:
+        """Keep rows and write what they complete."""
+        with self.lock:
+            self.rows |= rows
+            numbers = {number for number, _, _ in rows}
+            for number in sorted(numbers & set(self.numbers)):
+                self._write(number)
+
+    def _write(self, number: int) -> None:
+        experiment, outcome = self.plan.topics[self.topic][number], self.outcome
+        mine = [(case, self.rows.get((number, table, i))) for table, i, case in wanted(experiment)]
+        if any(row is None for _, row in mine):
+            return
+        whole = [{**store.identity(case), **_checked(case, row or {})} for case, row in mine]
+        path = path_of(self.plan, self.topic)
+        content = store.read(path)
+        failures = [f"{experiment.id} {text}" for text in store.failures(whole)]
+        outcome.failed += failures
+        if failures and store.is_good(content, experiment.id, TABLE):
+            outcome.failed.append(f"{experiment.id}: the record of before stays as it is.")
+            return
+        store.write(path, store.merged(content, experiment, whole, self.plan.provenance, TABLE))
+        outcome.written.append(experiment.id)
 
 
 def _runs(plan: Plan, topic: str, numbers: Sequence[int]) -> Iterator[Run]:
@@ -149,30 +184,6 @@ def rows_of(
 def _place(line: dict[str, Any]) -> Place:
     number, table, i = line["place"]
     return int(number), str(table), int(i)
-
-
-def _write(
-    plan: Plan,
-    topic: str,
-    experiment: Experiment,
-    number: int,
-    rows: dict[Place, store.Row],
-    outcome: Outcome,
-) -> None:
-    """Write an experiment of which every case was tried."""
-    mine = [(case, rows.get((number, table, i))) for table, i, case in wanted(experiment)]
-    if any(row is None for _, row in mine):
-        return
-    whole = [{**store.identity(case), **_checked(case, row or {})} for case, row in mine]
-    path = path_of(plan, topic)
-    content = store.read(path)
-    failures = [f"{experiment.id} {text}" for text in store.failures(whole)]
-    outcome.failed += failures
-    if failures and store.is_good(content, experiment.id, TABLE):
-        outcome.failed.append(f"{experiment.id}: the record of before stays as it is.")
-        return
-    store.write(path, store.merged(content, experiment, whole, plan.provenance, TABLE))
-    outcome.written.append(experiment.id)
 
 
 def _checked(case: Case, row: store.Row) -> store.Row:
