@@ -192,13 +192,13 @@ def _product_cases(blocks: int, repeats: int) -> tuple[Case, ...]:
     problem = product_of(blocks, repeats)
     side, depth = tensor_cores.SIDE, tensor_cores.DEPTH
     # Per warp and step of 16: 4 + 16 loads of one wavefront, or 1 + 4 of four.
-    requests = {"words": 20, "matrices": 5, "matrices, m16n8k8": 5}
-    kernels = {
-        "words": tensor_cores.product_by_words,
-        "matrices": tensor_cores.product_by_matrices,
-        "matrices, m16n8k8": tensor_cores.product_by_matrices_sm75,
-    }
     steps = blocks * tensor_cores.WARPS * repeats * (depth // 16)
+    kernels = {
+        "words": (tensor_cores.product_by_words, steps * 20, steps * 20),
+        "matrices": (tensor_cores.product_by_matrices, steps * 5, steps * 20),
+        "matrices, m16n8k8": (tensor_cores.product_by_matrices_sm75, steps * 5, steps * 20),
+        "registers": (tensor_cores.product_in_registers, steps // repeats * 5, steps // repeats * 20),
+    }
     return tuple(
         Case(
             label,
@@ -208,12 +208,9 @@ def _product_cases(blocks: int, repeats: int) -> tuple[Case, ...]:
             tensor_cores.BLOCK,
             scalars={"repeats": repeats},
             flops=2 * side * side * depth * repeats * blocks,
-            arithmetic={
-                "shared.load.requests": steps * requests[label],
-                "shared.load.wavefronts": steps * 20,
-            },
+            arithmetic={"shared.load.requests": requests, "shared.load.wavefronts": wavefronts},
         )
-        for label, kernel in kernels.items()
+        for label, (kernel, requests, wavefronts) in kernels.items()
     )
 
 
@@ -227,7 +224,7 @@ def experiments() -> tuple[Experiment, ...]:
         Experiment("E-13", "What do fragments cost that every lane collects itself?", counted=_words()),
         Experiment(
             "E-14",
-            "With no conflict left, is ldmatrix still worth it?",
+            "With no conflict left, is ldmatrix still worth it, and how far is it from mma alone?",
             timed=_product_cases(BLOCKS, REPEATS),
             counted=_product_cases(2, 3),
         ),

@@ -13,8 +13,8 @@ Menu, each rung with the tile's pitch (elements from row to row) or its swizzle 
   `rows_x4_trans`
 - an operand A, row-major: `a_matrices` (a pitch), `a_matrices_swizzled`
 - an operand B, row-major, transposed on the way: `b_matrices` (a pitch), `b_matrices_swizzled`
-- the product of one tile, over and over: `product_by_words`, `product_by_matrices`, and
-  `product_by_matrices_sm75` for GPUs without `mma.m16n8k16`
+- the product of one tile, over and over: `product_by_words`, `product_by_matrices`, its like for GPUs
+  without `mma.m16n8k16`, `product_by_matrices_sm75`, and `product_in_registers`
 
 A swizzle is given as its `bits`, `base` and `shift`: it flips the bits from `base` on of an element's offset
 by the `bits` bits that lie `shift` higher (`lanewise.Swizzle`). Launch with `BLOCK` threads in one block
@@ -266,7 +266,7 @@ def b_matrices_swizzled(src, dst, bits, base, shift):
 
 @cuda.jit(device=True, inline="always")
 def accumulate(acc, at, d):
-    """Put the four results of an `mma` back."""
+    """Put four registers back."""
     for register in range(4):
         acc[at + register] = d[register]
 
@@ -366,4 +366,32 @@ def product_by_matrices_sm75(a, bt, c, repeats):
                 d = acc[at + 4], acc[at + 5], acc[at + 6], acc[at + 7]
                 d = ptx.mma_m16n8k8_f16((a0, a1), b2, d)
                 accumulate(acc, at + 4, ptx.mma_m16n8k8_f16((a2, a3), b3, d))
+    put_rows(acc, c, warp, lane)
+
+
+@cuda.jit
+def product_in_registers(a, bt, c, repeats):
+    """Changed: the fragments are fetched once and stay; what is left is the rate of `mma` itself."""
+    tile_a, tile_b = cuda.shared.array(TILE, float16), cuda.shared.array(TILE, float16)
+    acc, fb = cuda.local.array(N_ACC, float32), cuda.local.array(N_ACC, uint32)
+    thread = cuda.threadIdx.x
+    for register in range(N_ACC):
+        acc[register] = 0
+    for chunk in range(thread, SIDE * DEPTH // 8, BLOCK):
+        row, col = chunk // (DEPTH // 8), 8 * (chunk % (DEPTH // 8))
+        copy_chunk(tile_a, row * PITCH + col, a, row, col)
+        copy_chunk(tile_b, row * PITCH + col, bt, row, col)
+    lane, warp = thread & 31, thread >> 5
+    first_a = (16 * warp + lane % 16) * PITCH + 8 * (lane // 16)
+    first_b = (lane % 8) * PITCH + 8 * (lane // 8)
+    cuda.syncthreads()  # the tiles are full before a warp reads the rows of others
+    a0, a1 = ptx.ldmatrix_x4(tile_a, first_a), ptx.ldmatrix_x4(tile_a, first_a + 16)
+    for tile in range(SIDE // 8):
+        accumulate(fb, 4 * tile, ptx.ldmatrix_x4(tile_b, first_b + 8 * tile * PITCH))
+    for _ in range(repeats):
+        for tile in range(SIDE // 8):
+            at = 4 * tile
+            d = acc[at], acc[at + 1], acc[at + 2], acc[at + 3]
+            d = ptx.mma_m16n8k16_f16(a0, (fb[at], fb[at + 1]), d)
+            accumulate(acc, at, ptx.mma_m16n8k16_f16(a1, (fb[at + 2], fb[at + 3]), d))
     put_rows(acc, c, warp, lane)
