@@ -125,9 +125,6 @@ LATE = ((WAIT, "pass\n"), (BARRIER, f"{BARRIER}        {WAIT}"))
             EARLY,
             "shared_race",
             id="refills before all have read",
-            marks=pytest.mark.xfail(
-                strict=True, reason="a copy is checked where it lands, not where it starts"
-            ),
         ),
         pytest.param(ap.pipelined_3, LATE, "shared_race", id="wait after the barrier"),
         pytest.param(

@@ -3,8 +3,9 @@
 The door for `lanewise.ptx`: an intrinsic calls `engine.copy_async(node, destination, source, instruction)`,
 `engine.commit_copies(node)` and `engine.wait_for_copies(node, n)`. A copy reads its source when it is issued;
 its destination is in flight until its own thread has waited for the copy's group. Touching it before is the
-hazard `async_not_waited`, for any thread. The wait makes the copy a write of the waiting thread, so that
-another thread's read without a barrier after the wait is an ordinary race.
+hazard `async_not_waited`, for any thread. It may land as soon as it is issued, so whoever looked at the
+destination before must be ordered before the issue. The wait makes the copy a write of the waiting thread, so
+that another thread's read without a barrier after the wait is an ordinary race.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Asynchronous(Synchronisation):
         self.shade(reading, "load", source, width)
         writing = self._count(node, "async_copy", instruction, destination, width)
         self.check_in_flight(writing, "async_copy", destination, width)
-        self.events.append(writing)
+        super().shade(writing, "async_copy", destination, width)
         destination.storage.scatter(destination, source.storage.gather(source, self.shape), within)
         self._n_copies += 1
         copy = _Copy(self._n_copies, destination, width, self._committed, within.full.copy(), writing)

@@ -208,12 +208,16 @@ class Shadow:
             self.atomics.enter(granule, now)
         self.touched_by_atomics[granule] = True
 
-    def write(self, granule: np.ndarray, now: Now, report: Report) -> None:
-        """Check writes against everything, each other included, and remember them."""
+    def overwrite(self, granule: np.ndarray, now: Now, report: Report) -> None:
+        """Check writes against everything before them, and forget them."""
         self._check_written(granule, now, report)
         for crowd in (self.reads, self.atomics):
             if crowd is not None:
                 crowd.check(granule, now, report)
+
+    def write(self, granule: np.ndarray, now: Now, report: Report) -> None:
+        """Check writes against everything, each other included, and remember them."""
+        self.overwrite(granule, now, report)
         mine = now.stamps()
         self.written[granule] = mine
         kept = self.written[granule]

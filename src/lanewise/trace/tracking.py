@@ -114,11 +114,12 @@ class Tracking(Statements):
         checks_writes = storage.space == "shared" or storage.starts_uninitialized
         for k in range(n_bytes // granule):
             here = index + k if k else index
-            if op not in ("store", "release") and checks_writes:
+            if op not in ("store", "release", "async_copy") and checks_writes:
                 missing = shadow.unwritten(here)
                 if missing is not None:
                     self._report_unwritten(site, place, missing, select, op)
-            {"load": shadow.read, "store": shadow.write}.get(op, shadow.atomic)(here, now, report)
+            checks = {"load": shadow.read, "store": shadow.write, "async_copy": shadow.overwrite}
+            checks.get(op, shadow.atomic)(here, now, report)
 
     def check_constant(self, node: ast.AST, place: Place, n: int) -> None:
         """Report reads through the read-only path of elements that the kernel has written."""
