@@ -39,7 +39,7 @@ def test_without_a_gpu_measuring_is_refused_in_a_sentence(monkeypatch: pytest.Mo
     ("arguments", "sentence"),
     [
         (["measure"], "Say what to measure: --all, --topic NAME or --only E-04."),
-        (["measure", "--topic", "paddin"], "There is no topic 'paddin'. There are: "),
+        (["measure", "--topic", "no-topic"], "There is no topic 'no-topic'. There are: "),
         (
             ["counters", "--topic", "padding", "--only", "E-99"],
             "There is no experiment 'E-99'. There are: E-04",

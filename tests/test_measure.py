@@ -17,7 +17,9 @@ from lanewise.errors import Unfit
 from lanewise.experiments import Case, Ceiling, Experiment, Problem
 from lanewise.measure import Plan, Settings, measure, summarise
 from lanewise.measure import here as where
-from lanewise.measure.protocol import Values, WrongResult, compare, measure_group
+from lanewise.measure.checking import WrongResult, compare
+from lanewise.measure.group import measure_group
+from lanewise.measure.protocol import Values
 from lanewise.measure.runner import due
 from lanewise.measure.store import is_current, read, write
 from lanewise.measure.summary import as_row
@@ -45,7 +47,7 @@ def rows_in(home: Path) -> list[dict[str, Any]]:
 def measured(one: Case, kind: str = "", **values: Any) -> dict[str, Any]:
     """The row of a single case, without processes."""
     made = Values.of(one.problem)
-    return next(measure_group(fake_gpu.FakeGpu(), replace(made, **values), [(one, kind)], Settings(9, 1)))
+    return next(measure_group(fake_gpu.FakeGpu(), replace(made, **values), [one], kind, Settings(9, 1)))
 
 
 def test_good_experiments_are_written_with_quartiles_rates_and_ceilings(tmp_path: Path) -> None:
@@ -177,7 +179,7 @@ def test_an_array_that_is_input_and_output_starts_each_launch_with_its_values() 
         total += 1
 
     one = Case("add", note_and_add, fake_gpu.counted_up(), 1, 1)
-    next(measure_group(gpu, Values.of(one.problem), [(one, "")], Settings(5, 2)))
+    next(measure_group(gpu, Values.of(one.problem), [one], "", Settings(5, 2)))
     assert set(seen) == {5.0}
     assert len(seen) == 1 + 1 + 2 + 5  # checked, estimated, warmed up, sampled
 
@@ -226,7 +228,7 @@ def test_arrays_are_compared(got: Any, expected: Any, tolerance: float, complain
 
 
 def test_many_elements_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lanewise.measure.protocol.CHUNK_ELEMS", 7)
+    monkeypatch.setattr("lanewise.measure.checking.CHUNK_ELEMS", 7)
     got = np.arange(100.0)
     got[[50, 93]] += 1
     with pytest.raises(WrongResult, match=r"2 of 100 elements, first at \[50\]"):
@@ -374,9 +376,7 @@ def test_a_kernel_is_measured_on_the_gpu_of_this_machine(tmp_path: Path) -> None
     from lanewise.measure.gpu import NumbaGpu
 
     values = Values.of(small.timed[0].problem)
-    rows = list(
-        measure_group(NumbaGpu(), values, [(one, "device_copy") for one in small.timed], Settings(5, 2))
-    )
+    rows = list(measure_group(NumbaGpu(), values, small.timed, "device_copy", Settings(5, 2)))
     for row in rows:
         assert "error" not in row
         assert 0 < row["ratio"] < 2

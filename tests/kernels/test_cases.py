@@ -11,7 +11,8 @@ from numba.cuda.dispatcher import CUDADispatcher
 import lanewise as lw
 from lanewise import kernels
 from lanewise.experiments import Case, Experiment, all_experiments
-from lanewise.measure.protocol import Values, compare
+from lanewise.measure.checking import compare
+from lanewise.measure.protocol import Values
 from lanewise.trace import Trace
 
 EXPERIMENTS = all_experiments()

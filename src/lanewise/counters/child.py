@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.experiments import Case
+from lanewise.measure.checking import check
 from lanewise.measure.gpu import NumbaGpu
-from lanewise.measure.protocol import Held, Values, check
+from lanewise.measure.protocol import Held, Values
 from lanewise.measure.worker import gpu_alone, load
 
 

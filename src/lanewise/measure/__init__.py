@@ -1,6 +1,6 @@
 """Times on a GPU: every case of every experiment, checked, timed beside its ceilings, and recorded.
 
-- `protocol`: how one problem's cases are checked and sampled, on any `Gpu`
+- `protocol`: what is asked of a `Gpu`; `checking`, `group`: one problem's cases, checked and sampled on any
 - `gpu`: the real one, through numba; `ceilings`: what libraries do with the same inputs
 - `worker`, `runner`: a process for each topic, and what is due, written and kept
 - `store`: record files; `here`: where figures come from, and why a machine is unfit

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.experiments import Case, Experiment, Problem
-from lanewise.measure.protocol import Gpu, Settings, Values, measure_group
+from lanewise.measure.group import measure_group
+from lanewise.measure.protocol import Gpu, Settings, Values
 from lanewise.measure.store import identity
 
 Place = tuple[int, int]
@@ -112,7 +113,7 @@ def measure_problem(
 
     with gpu_alone():
         try:
-            rows = list(measure_group(gpu, values, [(case, kind) for case in cases], settings, begin))
+            rows = list(measure_group(gpu, values, cases, kind, settings, begin))
         except Exception as error:
             if getattr(error, "is_fatal", False):
                 raise
