@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lanewise import __main__ as command_line
-from lanewise.experiments import Experiment, topics
+from lanewise.experiments import Experiment
 from lanewise.measure import measure
 from tests.fake_gpu import good
 from tests.test_measure import plan_of
@@ -99,33 +99,3 @@ def test_without_typer_the_next_step_is_said() -> None:
     )
     assert done.returncode == 1
     assert done.stderr == "The command line needs typer, which is missing. Run: pip install typer rich\n"
-
-
-@pytest.mark.skipif("padding" not in topics(), reason="needs the padding experiments")
-def test_reconcile_sets_the_four_numbers_side_by_side(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from lanewise.experiments import experiments_of
-    from lanewise.reconcile import as_content, reconcile_case
-
-    (experiment,) = [one for one in experiments_of("padding") if one.id == "E-04"]
-    case = next(one for one in experiment.counted if one.name == "transpose_padded")
-    n = case.arithmetic["shared.load.wavefronts"]
-    opcodes = {"LDS": [4, n, n, n, 0], "STS": [4, n, n, n, 0], "LDG.E": [4, n, 0, 0, 4 * n]}
-    rows = reconcile_case(
-        "padding", "E-04", case, {"opcodes": {**opcodes, "STG.E": [4, n, 0, 0, 4 * n]}}, compile_it=False
-    )
-    assert {row.verdict for row in rows} == {"exact"}
-    (load,) = [row for row in rows if row.total == "shared.load.wavefronts"]
-    assert (load.arithmetic, load.traced, load.compiled, load.counted) == (n, n, None, n)
-    # A counter that differs is open: nothing explains it.
-    wrong = {**opcodes, "LDS": [4, n, n + 1, n, 0], "STG.E": [4, n, 0, 0, 4 * n]}
-    rows = reconcile_case("padding", "E-04", case, {"opcodes": wrong}, compile_it=False)
-    (row,) = [row for row in rows if row.verdict == "open"]
-    assert row.reason == f"it should cost {n:,}, the profiler counted {n + 1:,} (not compiled)"
-    from tests.test_measure import HERE
-
-    content = as_content(rows, {}, HERE)
-    (line,) = content["cases"]
-    assert line["totals"]["shared.load.wavefronts"] == [n, n, None, n + 1]
-    assert line["open"] == [f"shared.load.wavefronts: {row.reason}"]
