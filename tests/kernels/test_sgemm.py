@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lanewise.kernels import sgemm, sgemm_pipelined, sgemm_registers
+from lanewise.kernels import sgemm, sgemm_fast, sgemm_pipelined, sgemm_registers
 from lanewise.lowering import lower, why_unavailable
 from lanewise.trace import Trace, trace
 
@@ -186,6 +186,28 @@ def test_register_tiles_need_fewer_reads_for_a_multiply_add() -> None:
     }
 
 
+@pytest.mark.parametrize("kernel", [sgemm_fast.warp_tiles, sgemm_fast.prefetched])
+@pytest.mark.parametrize(("m", "n", "k"), [(128, 256, 16), (256, 128, 32), (128, 128, 80)])
+def test_warp_tiles_take_multiples_of_the_tile_and_read_fused(kernel: Any, m: int, n: int, k: int) -> None:
+    A, B, C = wholes(m, k), wholes(k, n), np.full((m, n), np.nan, np.float32)
+    t = trace(kernel, sgemm_fast.n_blocks_of(C), sgemm_fast.BLOCK, A, B, C)
+    np.testing.assert_array_equal(C, A @ B)
+    assert t.hazards == []
+    assert t.warnings == []
+    assert set(costs(t, "a_tiles")) == set(costs(t, "b_tiles")) == {2}
+    assert set(costs(t, "C", "store")) == {16}
+
+
+@pytest.mark.parametrize(("tiles_down", "tiles_across"), [(1, 1), (8, 3), (11, 5), (3, 17), (16, 2)])
+def test_the_order_of_the_blocks_leaves_no_tile_out(tiles_down: int, tiles_across: int) -> None:
+    n_rows, n_cols = tiles_down * sgemm_fast.TILE, tiles_across * sgemm_fast.TILE
+    corners = [sgemm_fast.corner_of.py_func(i, n_rows, n_cols) for i in range(tiles_down * tiles_across)]
+    assert sorted(corners) == [
+        (row, col) for row in range(0, n_rows, sgemm_fast.TILE) for col in range(0, n_cols, sgemm_fast.TILE)
+    ]
+    assert {col for _, col in corners[: min(tiles_down, sgemm_fast.GROUP)]} == {0}
+
+
 @pytest.mark.parametrize("n_rounds", [0, 1, 5])
 def test_the_roof_sums_its_chains(n_rounds: int) -> None:
     dst = np.full(96, np.nan, np.float32)
@@ -195,9 +217,10 @@ def test_the_roof_sums_its_chains(n_rounds: int) -> None:
 
 
 @pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable() or "kernels compile here")
-@pytest.mark.parametrize("rung", ["8x8", "132", "async"])
-def test_the_register_tile_stays_in_registers(rung: str) -> None:
-    arguments = [np.zeros((128, 128), np.float32)] * 3
-    lowered = lower(REGISTERS[rung][0], arguments, "sm_90")
+@pytest.mark.parametrize(
+    "kernel", [REGISTERS["8x8"][0], REGISTERS["132"][0], sgemm_fast.warp_tiles, sgemm_fast.prefetched]
+)
+def test_the_register_tile_stays_in_registers(kernel: Any) -> None:
+    lowered = lower(kernel, [np.zeros((128, 128), np.float32)] * 3, "sm_90")
     assert (lowered.stack_bytes, lowered.spill_bytes) == (0, 0)
     assert lowered.registers >= 64

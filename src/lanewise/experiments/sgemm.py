@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.experiments.plan import Case, Ceiling, Experiment, Problem
-from lanewise.kernels import sgemm, sgemm_pipelined, sgemm_registers
+from lanewise.kernels import sgemm, sgemm_fast, sgemm_pipelined, sgemm_registers
 
 SIZE = 4096  # where rungs are compared by time
 SMALL, LARGE = (64, 96, 64), (256, 128, 64)  # where they are counted: m, n, k
@@ -145,6 +145,24 @@ def copies_arithmetic(size: Size) -> Totals:
     return {**kept, "shared.async_copy.wavefronts": (m // 128) * (n // 128) * k * 128 // 32}
 
 
+def warp_tiles_arithmetic(size: Size, reads_before: int = 0) -> Totals:
+    """The rungs with 64 x 64 elements a warp: 16 reads of A's tile and 8 of B's for every four steps of k.
+
+    Each takes 2 wavefronts. `reads_before` are those of a warp before its loop. The counters show nothing of
+    copies of 16 bytes.
+    """
+    m, n, k = size
+    warps = (m // 64) * (n // 64)
+    reads = warps * (k // 4 * 24 + reads_before)
+    stores = m * n // 32 // 4
+    return {
+        "shared.load.requests": reads,
+        "shared.load.wavefronts": 2 * reads,
+        "global_.store.requests": stores,
+        "global_.store.sectors": 16 * stores,
+    }
+
+
 def _case(label: str, kernel: Any, size: Size, tile: int, block: tuple[int, int], arithmetic: Totals) -> Case:
     m, n, k = size
     return Case(
@@ -203,6 +221,28 @@ def register_rungs(size: Size) -> tuple[Case, ...]:
         _case("pitch 132", sgemm_registers.fragments_132, size, whole, block, last),
         _case("double buffer", sgemm_pipelined.double_buffered, size, whole, block, last),
         _case("async copies", sgemm_pipelined.async_copies, size, whole, block, copies_arithmetic(size)),
+    )
+
+
+def fast_rungs(size: Size) -> tuple[Case, ...]:
+    """The rungs with 64 x 64 elements a warp."""
+    m, n, k = size
+    arithmetic = {
+        sgemm_fast.warp_tiles: warp_tiles_arithmetic(size),
+        sgemm_fast.prefetched: warp_tiles_arithmetic(size, reads_before=10),
+    }
+    return tuple(
+        Case(
+            label,
+            kernel,
+            product_of(*size),
+            (m // sgemm_fast.TILE) * (n // sgemm_fast.TILE),
+            sgemm_fast.BLOCK,
+            useful_bytes=4 * (m * k + k * n + m * n),
+            flops=2 * m * n * k,
+            arithmetic=totals,
+        )
+        for label, (kernel, totals) in zip(("warp tiles", "prefetched"), arithmetic.items(), strict=True)
     )
 
 
@@ -284,8 +324,8 @@ def experiments() -> tuple[Experiment, ...]:
         Experiment(
             "E-31",
             "What does each rung of the ladder bring, up to a library's speed?",
-            timed=(*mappings(full)[:2], *tiled_rungs(full), *register_rungs(full)),
-            counted=(*tiled_rungs(SMALL), *register_rungs(LARGE)),
+            timed=(*mappings(full)[:2], *tiled_rungs(full), *register_rungs(full), *fast_rungs(full)),
+            counted=(*tiled_rungs(SMALL), *register_rungs(LARGE), *fast_rungs(LARGE)),
             ceiling=Ceiling("matmul"),
             speed="speed:sgemm",
         ),
