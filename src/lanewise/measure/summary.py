@@ -57,7 +57,7 @@ def _of_topic(home: Path, gpu: str, topic: str, experiments: tuple[Experiment, .
         if rows and (speed := about.get("speed")):
             best = max(range(len(rows)), key=lambda i: _speed_key(rows[i]))
             yield _figure(speed, gpu, rows[best], stale[best])
-            if rows[best].get("ceiling") not in (None, "device copy") and rows[best]["useful_bytes"]:
+            if rows[best].get("ceiling") not in (None, "device copy") and not rows[best]["flops"]:
                 against = {**rows[best], "ceiling": "device copy"}
                 yield _figure(f"{speed}:device_copy", gpu, against, stale[best])
         for row, is_stale in zip(rows, stale, strict=True):
