@@ -61,7 +61,7 @@ def test_without_machine_code_the_profilers_opcodes_may_say_what_the_compiler_ma
     n = case.arithmetic[TOTAL]
     report = traced(case)
     fewer = {"LDS.128": [1, n // 4, n // 2, n, 0]}
-    verdict, reason = judge(TOTAL, n, n, None, n // 2, report, "stopped", fewer)
+    verdict, reason = judge(TOTAL, n, n, None, n // 2, (report, report), "stopped", fewer)
     assert verdict == "explained"
     assert reason == (
         f"the compiler: {n:,} requests became 1 x LDS.128: {n // 4:,} executed, {n // 2:,} wavefronts,"
@@ -69,7 +69,7 @@ def test_without_machine_code_the_profilers_opcodes_may_say_what_the_compiler_ma
     )
     # As many requests at another cost: not the compiler's doing.
     same = {"LDS": [4, n, n // 2, n, 0]}
-    assert judge(TOTAL, n, n, None, n // 2, report, "stopped", same)[0] == "open"
+    assert judge(TOTAL, n, n, None, n // 2, (report, report), "stopped", same)[0] == "open"
 
 
 def traced(case: Case) -> Trace:
