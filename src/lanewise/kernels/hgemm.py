@@ -14,6 +14,7 @@ from numba import cuda, float32
 from numba.types import float16, uint32
 
 from lanewise import ptx
+from lanewise.kernels.tensor_cores import copy_chunk, keep
 
 BM, BN, BK = 128, 128, 32  # a block's tile of C, and how much of k it takes at a time
 BLOCK = 256
@@ -41,20 +42,6 @@ def grid_of(c: np.ndarray) -> tuple[int, int]:
     """
     n_rows, n_cols = c.shape
     return n_cols // BN, n_rows // BM
-
-
-@cuda.jit(device=True, inline="always")
-def copy_chunk(tile, index, src, row, col):
-    """Copy 16 bytes, eight halves, from `src[row, col]` to `tile[index]`."""
-    c0, c1, c2, c3, c4, c5, c6, c7 = ptx.load8(src, (row, col))
-    ptx.store8(tile, index, c0, c1, c2, c3, c4, c5, c6, c7)
-
-
-@cuda.jit(device=True, inline="always")
-def keep(registers, at, four):
-    """Put four registers back into a local array."""
-    for register in range(4):
-        registers[at + register] = four[register]
 
 
 @cuda.jit(device=True, inline="always")

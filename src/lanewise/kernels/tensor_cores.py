@@ -189,7 +189,7 @@ def rows_x4_trans(src, dst, pitch):
 
 
 @cuda.jit(device=True, inline="always")
-def keep(dst, row, col, lane, r0, r1, r2, r3):
+def put_fragment(dst, row, col, lane, r0, r1, r2, r3):
     """Write a lane's four registers of the block (row, col)."""
     dst[row, col, lane, 0] = r0
     dst[row, col, lane, 1] = r1
@@ -210,7 +210,7 @@ def a_matrices(src, dst, pitch):
     for step in range(src.shape[1] // 16):
         row, col = 16 * warp + lane % 16, 16 * step + 8 * (lane // 16)
         r0, r1, r2, r3 = ptx.ldmatrix_x4(tile, row * pitch + col)
-        keep(dst, warp, step, lane, r0, r1, r2, r3)
+        put_fragment(dst, warp, step, lane, r0, r1, r2, r3)
 
 
 @cuda.jit
@@ -226,7 +226,7 @@ def a_matrices_swizzled(src, dst, bits, base, shift):
     for step in range(pitch // 16):
         row, col = 16 * warp + lane % 16, 16 * step + 8 * (lane // 16)
         r0, r1, r2, r3 = ptx.ldmatrix_x4(tile, swizzled(row * pitch + col, bits, base, shift))
-        keep(dst, warp, step, lane, r0, r1, r2, r3)
+        put_fragment(dst, warp, step, lane, r0, r1, r2, r3)
 
 
 @cuda.jit
@@ -242,7 +242,7 @@ def b_matrices(src, dst, pitch):
     for step in range(src.shape[0] // 16):
         row, col = 16 * step + lane % 16, 16 * warp + 8 * (lane // 16)
         r0, r1, r2, r3 = ptx.ldmatrix_x4_trans(tile, row * pitch + col)
-        keep(dst, step, warp, lane, r0, r1, r2, r3)
+        put_fragment(dst, step, warp, lane, r0, r1, r2, r3)
 
 
 @cuda.jit
@@ -258,17 +258,17 @@ def b_matrices_swizzled(src, dst, bits, base, shift):
     for step in range(src.shape[0] // 16):
         row, col = 16 * step + lane % 16, 16 * warp + 8 * (lane // 16)
         r0, r1, r2, r3 = ptx.ldmatrix_x4_trans(tile, swizzled(row * pitch + col, bits, base, shift))
-        keep(dst, step, warp, lane, r0, r1, r2, r3)
+        put_fragment(dst, step, warp, lane, r0, r1, r2, r3)
 
 
 # -- the product of one tile ------------------------------------------------------------------------
 
 
 @cuda.jit(device=True, inline="always")
-def accumulate(acc, at, d):
-    """Put four registers back."""
+def keep(registers, at, four):
+    """Put four registers back into a local array."""
     for register in range(4):
-        acc[at + register] = d[register]
+        registers[at + register] = four[register]
 
 
 @cuda.jit(device=True, inline="always")
@@ -305,7 +305,7 @@ def product_by_words(a_words, bt_words, c, repeats):
             at = first + 8 * tile * WORDS
             d = acc[4 * tile], acc[4 * tile + 1], acc[4 * tile + 2], acc[4 * tile + 3]
             d = ptx.mma_m16n8k16_f16(a0, (tile_b[at], tile_b[at + 4]), d)
-            accumulate(acc, 4 * tile, ptx.mma_m16n8k16_f16(a1, (tile_b[at + 8], tile_b[at + 12]), d))
+            keep(acc, 4 * tile, ptx.mma_m16n8k16_f16(a1, (tile_b[at + 8], tile_b[at + 12]), d))
     put_rows(acc, c, warp, lane)
 
 
@@ -332,9 +332,9 @@ def product_by_matrices(a, bt, c, repeats):
                 b0, b1, b2, b3 = ptx.ldmatrix_x4(tile_b, first_b + 16 * pair * PITCH + 16 * step)
                 at = 8 * pair
                 d = acc[at], acc[at + 1], acc[at + 2], acc[at + 3]
-                accumulate(acc, at, ptx.mma_m16n8k16_f16(ra, (b0, b1), d))
+                keep(acc, at, ptx.mma_m16n8k16_f16(ra, (b0, b1), d))
                 d = acc[at + 4], acc[at + 5], acc[at + 6], acc[at + 7]
-                accumulate(acc, at + 4, ptx.mma_m16n8k16_f16(ra, (b2, b3), d))
+                keep(acc, at + 4, ptx.mma_m16n8k16_f16(ra, (b2, b3), d))
     put_rows(acc, c, warp, lane)
 
 
@@ -362,10 +362,10 @@ def product_by_matrices_sm75(a, bt, c, repeats):
                 at = 8 * pair
                 d = acc[at], acc[at + 1], acc[at + 2], acc[at + 3]
                 d = ptx.mma_m16n8k8_f16((a0, a1), b0, d)
-                accumulate(acc, at, ptx.mma_m16n8k8_f16((a2, a3), b1, d))
+                keep(acc, at, ptx.mma_m16n8k8_f16((a2, a3), b1, d))
                 d = acc[at + 4], acc[at + 5], acc[at + 6], acc[at + 7]
                 d = ptx.mma_m16n8k8_f16((a0, a1), b2, d)
-                accumulate(acc, at + 4, ptx.mma_m16n8k8_f16((a2, a3), b3, d))
+                keep(acc, at + 4, ptx.mma_m16n8k8_f16((a2, a3), b3, d))
     put_rows(acc, c, warp, lane)
 
 
@@ -387,11 +387,11 @@ def product_in_registers(a, bt, c, repeats):
     cuda.syncthreads()  # the tiles are full before a warp reads the rows of others
     a0, a1 = ptx.ldmatrix_x4(tile_a, first_a), ptx.ldmatrix_x4(tile_a, first_a + 16)
     for tile in range(SIDE // 8):
-        accumulate(fb, 4 * tile, ptx.ldmatrix_x4(tile_b, first_b + 8 * tile * PITCH))
+        keep(fb, 4 * tile, ptx.ldmatrix_x4(tile_b, first_b + 8 * tile * PITCH))
     for _ in range(repeats):
         for tile in range(SIDE // 8):
             at = 4 * tile
             d = acc[at], acc[at + 1], acc[at + 2], acc[at + 3]
             d = ptx.mma_m16n8k16_f16(a0, (fb[at], fb[at + 1]), d)
-            accumulate(acc, at, ptx.mma_m16n8k16_f16(a1, (fb[at + 2], fb[at + 3]), d))
+            keep(acc, at, ptx.mma_m16n8k16_f16(a1, (fb[at + 2], fb[at + 3]), d))
     put_rows(acc, c, warp, lane)
