@@ -1,7 +1,7 @@
 """The experiments behind the course's numbers: one module per topic, named like its kernels.
 
 Each topic's module has a function `experiments()` that gives its experiments; `all_experiments` collects
-them.
+them. `claims` says what they decide.
 """
 
 from importlib import import_module
@@ -11,10 +11,12 @@ from lanewise.experiments.plan import Case, Ceiling, Experiment, Problem
 
 __all__ = ["Case", "Ceiling", "Experiment", "Problem", "all_experiments", "experiments_of", "topics"]
 
+_NO_TOPICS = ("plan", "claims")
+
 
 def topics() -> tuple[str, ...]:
     """The slugs of all topics, sorted."""
-    return tuple(sorted(module.name for module in iter_modules(__path__) if module.name != "plan"))
+    return tuple(sorted(module.name for module in iter_modules(__path__) if module.name not in _NO_TOPICS))
 
 
 def experiments_of(topic: str) -> tuple[Experiment, ...]:
