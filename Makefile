@@ -77,7 +77,7 @@ sass: $(INSTALLED)
 
 # The versions that Colab has, in an environment of their own. The tests' configuration there needs no browser.
 colab: $(COLAB)/installed
-	PYTHONPATH=src $(COLAB)/bin/python -m pytest --noconftest -n auto tests/test_ptx*.py tests/kernels/test_compile.py
+	PYTHONPATH=src $(COLAB)/bin/python -m pytest --noconftest -m "not gpu" -n auto tests/test_ptx*.py tests/kernels/test_compile.py
 
 $(COLAB)/installed: requirements-colab.txt
 	@$(COLAB_PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 13))' || { \
