@@ -1,6 +1,7 @@
 """Experiments with the product of float32 matrices: from one element a thread to a library's speed."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -313,11 +314,12 @@ def roof(n_blocks: int, n_rounds: int) -> Case:
 def experiments() -> tuple[Experiment, ...]:
     """E-30: who reads what; E-31: the ladder; E-32: tiles; E-41: the roof above them."""
     full = (SIZE, SIZE, SIZE)
+    profiled = tuple(replace(case, profiled=True) for case in mappings((2048,) * 3))
     return (
         Experiment(
             "E-30",
             "What limits the naive product, and what does it cost to exchange its indices?",
-            timed=(*mappings((1024,) * 3), *mappings((2048,) * 3), *mappings(full)[:2]),
+            timed=(*mappings((1024,) * 3), *profiled, *mappings(full)[:2]),
             counted=mappings((64, 64, 64)),
             ceiling=Ceiling("matmul"),
         ),
