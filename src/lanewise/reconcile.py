@@ -298,7 +298,7 @@ def _recorded(home: Path, topic: str, experiment: Experiment, case: Case) -> sto
     identity = store.identity(case)
     content = store.read(home / f"{topic}.counters.json")
     for row in store.rows_of(content, experiment.id, "counters"):
-        if "error" not in row and not row["profiled"] and {k: row[k] for k in store.IDENTITY} == identity:
+        if "opcodes" in row and {k: row[k] for k in store.IDENTITY} == identity:
             return row
     return None
 

@@ -57,11 +57,10 @@ PROFILE = {
 }  # fmt: skip
 
 
-def names(profiled: bool) -> tuple[str, ...]:
-    """Nsight Compute's names of what is read from a counted case, or from a profiled one."""
-    source = [EXECUTED[0], *(name for name, _ in SOURCE.values())]
-    more = list(PROFILE.values()) if profiled else source
-    return (*HARDWARE.values(), *more)
+def names(by_opcode: bool, profiled: bool) -> tuple[str, ...]:
+    """Nsight Compute's names of what is read: always the hardware's counters, and those asked for."""
+    source = [EXECUTED[0], *(name for name, _ in SOURCE.values())] if by_opcode else []
+    return (*HARDWARE.values(), *source, *(PROFILE.values() if profiled else ()))
 
 
 def value(name: str, text: str) -> float | int | None:

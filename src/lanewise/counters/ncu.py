@@ -47,13 +47,13 @@ def version(ncu: str) -> str:
     return found[1] if found else ""
 
 
-def profile(ncu: str, command: Sequence[str], profiled: bool, report: Path, seconds: float) -> str:
-    """Run a command under the profiler into `report` and give what both printed.
+def profile(ncu: str, command: Sequence[str], names: Sequence[str], report: Path, seconds: float) -> str:
+    """Run a command under the profiler into `report`, reading `names`, and give what both printed.
 
     Metrics that this GPU does not have are left out. Raises `Unfit` if the profiler may not or cannot look,
     `ProfilerFailed` otherwise.
     """
-    wanted = list(metrics.names(profiled))
+    wanted = list(names)
     while True:
         options = ["--clock-control", "none", "--profile-from-start", "off", "--metrics", ",".join(wanted)]
         output = _run([ncu, *options, "-f", "-o", str(report.with_suffix("")), *command], seconds)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lanewise.counters import metrics
 from lanewise.counters import ncu as profiler
 from lanewise.counters.ncu import ProfilerFailed
 from lanewise.experiments import Case, Experiment
@@ -46,6 +47,7 @@ class Run:
 
     topic: str
     places: list[Place]
+    by_opcode: bool
     profiled: bool
 
 
@@ -137,15 +139,15 @@ class _Written:
 
 
 def _runs(plan: Plan, topic: str, numbers: Sequence[int]) -> Iterator[Run]:
-    for profiled in (False, True):
+    for table, profiled in (("counted", False), ("counted", True), ("timed", True)):
         places: list[Place] = [
             (number, table, i)
             for number in numbers
-            for table, i, case in wanted(plan.topics[topic][number])
-            if case.profiled == profiled
+            for place_table, i, case in wanted(plan.topics[topic][number])
+            if (place_table, case.profiled) == (table, profiled)
         ]
         for start in range(0, len(places), RUN_CASES):
-            yield Run(topic, places[start : start + RUN_CASES], profiled)
+            yield Run(topic, places[start : start + RUN_CASES], table == "counted", profiled)
 
 
 def profile(plan: Plan, run: Run) -> dict[Place, store.Row]:
@@ -154,12 +156,13 @@ def profile(plan: Plan, run: Run) -> dict[Place, store.Row]:
         job, done, report = (Path(folder, name) for name in ("job.json", "done.jsonl", "report.ncu-rep"))
         job.write_text(json.dumps({"source": plan.source(run.topic), "places": run.places}))
         command = [*plan.child, str(job), str(done)]
-        output = profiler.profile(plan.ncu, command, run.profiled, report, plan.seconds)
+        names = metrics.names(run.by_opcode, run.profiled)
+        output = profiler.profile(plan.ncu, command, names, report, plan.seconds)
         if not done.exists():
             raise ProfilerFailed(f"The profiled program did not start: {output.strip()[-600:]}")
         said = [json.loads(line) for line in done.read_text().splitlines()]
         raw = profiler.raw_rows(profiler.page(plan.ncu, report, "raw"), run.profiled)
-        source = [] if run.profiled else profiler.source_rows(profiler.page(plan.ncu, report, "source"))
+        source = profiler.source_rows(profiler.page(plan.ncu, report, "source")) if run.by_opcode else []
     return rows_of(run, said, raw, source)
 
 
