@@ -70,8 +70,14 @@ def due(plan: Plan, topic: str) -> list[int]:
         for i, experiment in enumerate(plan.topics[topic])
         if (cases := [case for _, _, case in wanted(experiment)])
         and (not plan.only or experiment.id in plan.only)
-        and (plan.again or not store.is_current(content, experiment, cases, TABLE))
+        and (plan.again or not _is_current(content, experiment, cases))
     ]
+
+
+def _is_current(content: store.Content, experiment: Experiment, cases: Sequence[Case]) -> bool:
+    rows = store.rows_of(content, experiment.id, TABLE)
+    complete = all("opcodes" in row for row in rows[: len(experiment.counted)])
+    return complete and store.is_current(content, experiment, cases, TABLE)
 
 
 def n_due(plan: Plan, topic: str) -> int:
