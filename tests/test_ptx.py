@@ -26,7 +26,7 @@ from lanewise.machine import AVAILABILITY
 from lanewise.ptx import numba_cuda
 from lanewise.ptx.declare import DECLARED
 from lanewise.trace import Trace, functions_in, trace
-from tests.ptx_kernels import LAUNCHES, THREADS, WARPS
+from tests.ptx_kernels import LAUNCHES, THREADS, WARPS, squared
 
 SASS = pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable() or "kernels compile here")
 TARGETS = ("sm_75", "sm_80", "sm_89", "sm_90")
@@ -349,6 +349,16 @@ def test_machine_code_holds_the_instructions(name: str, target: str) -> None:
     assert set(OPCODES[name].split()) <= set(opcodes)
     assert compiled.spill_bytes == 0
     assert "__local_depot" not in compiled.ptx
+
+
+@SASS
+def test_halves_that_are_calculated_with_still_move_16_bytes_at_once() -> None:
+    """LLVM would load a vector of 8 halves in two pieces."""
+
+    halves = np.zeros(256, np.float16)
+    compiled = compile_kernel(squared.py_func, numba_types((halves, halves)), "sm_90", {})
+    opcodes = [ins.opcode for ins in compiled.code.instructions if ins.opcode.startswith(("LDG", "STG"))]
+    assert opcodes == ["LDG.E.128", "STG.E.128"]
 
 
 # -- on a GPU --------------------------------------------------------------------------------------

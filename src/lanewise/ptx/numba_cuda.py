@@ -191,9 +191,26 @@ def _load(lowering: VectorLoad, context: Any, builder: Any, signature: Any, valu
     model = context.data_model_manager[array.dtype]
     if n == 1:
         return model.from_data(builder, loaded)
-    vector = builder.bitcast(loaded, ir.VectorType(element, n))
-    parts = [model.from_data(builder, builder.extract_element(vector, _I32(i))) for i in range(n)]
+    parts = [
+        model.from_data(builder, builder.bitcast(bits, element))
+        for bits in _elements(builder, loaded, array.dtype.bitwidth, n)
+    ]
     return context.make_tuple(builder, signature.return_type, parts)
+
+
+def _elements(builder: Any, vector: Any, n_bits: int, n: int) -> list[Any]:
+    """The `n` elements of a vector as integers of `n_bits`.
+
+    Small ones are shifted out of their words: if the whole vector were cast to one of halves, LLVM would load
+    that, in two pieces.
+    """
+    per_word = n // vector.type.count
+    words = [builder.extract_element(vector, _I32(i)) for i in range(vector.type.count)]
+    return [
+        builder.trunc(builder.lshr(word, _I32(n_bits * i)), ir.IntType(n_bits)) if per_word > 1 else word
+        for word in words
+        for i in range(per_word)
+    ]
 
 
 def _store(lowering: VectorStore, context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -202,15 +219,31 @@ def _store(lowering: VectorStore, context: Any, builder: Any, signature: Any, va
     if len(given) == 1 and isinstance(given[0][1], types.BaseTuple):
         given = list(zip(cgutils.unpack_tuple(builder, given[0][0]), given[0][1], strict=True))
     model = context.data_model_manager[array.dtype]
-    vector = ir.Constant(ir.VectorType(context.get_data_type(array.dtype), n), ir.Undefined)
-    for i, (value, kind) in enumerate(given):
-        data = model.as_data(builder, context.cast(builder, value, kind, array.dtype))
-        vector = builder.insert_element(vector, data, _I32(i))
+    bits = ir.IntType(array.dtype.bitwidth)
+    parts = [
+        builder.bitcast(model.as_data(builder, context.cast(builder, value, kind, array.dtype)), bits)
+        for value, kind in given
+    ]
     wide = _vector_of(array.dtype, n)
     pointer = _element_pointer(context, builder, signature.args, values)
-    stored = builder.store(builder.bitcast(vector, wide), builder.bitcast(pointer, wide.as_pointer()))
+    stored = builder.store(_joined(builder, parts, wide), builder.bitcast(pointer, wide.as_pointer()))
     stored.align = n * array.dtype.bitwidth // 8
     return context.get_dummy_value()
+
+
+def _joined(builder: Any, parts: list[Any], wide: Any) -> Any:
+    """The vector of type `wide` that holds these integers: undoes `_elements`."""
+    per_word = len(parts) // wide.count
+    vector = ir.Constant(wide, ir.Undefined)
+    for i in range(wide.count):
+        word = parts[per_word * i]
+        if per_word > 1:
+            word = builder.zext(word, _I32)
+            for k in range(1, per_word):
+                high = builder.zext(parts[per_word * i + k], _I32)
+                word = builder.or_(word, builder.shl(high, _I32(parts[0].type.width * k)))
+        vector = builder.insert_element(vector, word, _I32(i))
+    return vector
 
 
 def _address(lowering: SharedAddress, context: Any, builder: Any, signature: Any, values: Any) -> Any:
