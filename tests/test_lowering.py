@@ -102,6 +102,15 @@ def test_lines_kinds_and_widths_come_from_the_listing() -> None:
     assert (copy.line, copy.kind, copy.model_name) == (9, "async_copy", "cp.async.cg.16")
 
 
+def test_a_remark_of_the_disassembler_is_no_operand() -> None:
+    code = parse('.text.k:\n /*0000*/ STL.64 [R1+0x18], RZ      (*"SpillRefill"*) ;\n', "k")
+    assert [(one.kind, one.name) for one in code.instructions[0].operands] == [
+        ("address", "R1"),
+        ("register", "RZ"),
+    ]
+    assert code.instructions[0].text == "STL.64 [R1+0x18], RZ"
+
+
 def test_a_listing_without_the_kernel_is_refused() -> None:
     with pytest.raises(NotModelled, match="holds no code for k"):
         parse(".text.other:\n /*0000*/ EXIT ;\n", "k")

@@ -182,6 +182,7 @@ _CODE = re.compile(
     r"/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<guard>@!?U?P\w+\s+)?(?P<opcode>[A-Z0-9_.]+)(?P<rest>[^;]*);"
 )
 _LABEL = re.compile(r"^(?P<label>[.$\w]+):$")
+_REMARK = re.compile(r"\(\*.*?\*\)")  # (*"SpillRefill"*), behind the operands
 
 
 def parse(listing: str, kernel: str) -> MachineCode:
@@ -218,11 +219,12 @@ def parse(listing: str, kernel: str) -> MachineCode:
 
 def _instruction(code: re.Match[str], line: int, file: str) -> MachineInstruction:
     guard = (code["guard"] or "").strip()
-    words = f"{code['opcode']}{code['rest']}".strip()
+    rest = _REMARK.sub("", code["rest"])
+    words = f"{code['opcode']}{rest}".strip()
     return MachineInstruction(
         address=int(code["address"], 16),
         opcode=code["opcode"],
-        operands=tuple(operand(text) for text in _split(code["rest"])),
+        operands=tuple(operand(text) for text in _split(rest)),
         predicate=guard,
         line=line,
         file=file,
