@@ -45,7 +45,7 @@ def floats_of(points: np.ndarray) -> np.ndarray:
 def roots_of_unity(points: int = POINTS) -> np.ndarray:
     """exp(-2 pi i k / points) for k = 0, 1, .. as float32 parts side by side.
 
-    >>> roots_of_unity(4).round(6).tolist()
+    >>> (roots_of_unity(4).round(6) + 0).tolist()
     [1.0, 0.0, 0.0, -1.0, -1.0, 0.0, 0.0, 1.0]
     """
     return floats_of(np.exp(-2j * np.pi * np.arange(points) / points)) + np.float32(0)
