@@ -13,8 +13,8 @@ The map, from data to verdict:
 - `trace`: runs a numba.cuda kernel with no GPU and counts every access of every line; `check` turns the
   result into verdicts in sentences.
 - `records`: what was measured, with its provenance; `validation` replays it through the model.
-- `kernels`, `ptx`, `experiments`, `measure`, `counters` and `reconcile` are not loaded here: they need numba or
-  a GPU. `python -m lanewise --help` shows what one can do with them.
+- `kernels`, `ptx`, `experiments`, `measure`, `counters` and `reconcile` are not loaded here: they need numba
+  or a GPU. `python -m lanewise --help` shows what one can do with them.
 - `figures`, `display`: drawings, tables and sentences for pages (`figures` loads matplotlib on first use).
 
 Every error raised on purpose is an `Error`.
