@@ -321,7 +321,10 @@ def values_mma(p, v, dst):
 
 @cuda.jit(launch_bounds=(THREADS, 2))
 def flash_row_major(q, k, v, dst):
-    """Changed: one kernel; the scores stay in registers. The tiles' rows of 256 bytes all start in bank 0."""
+    """Changed from these three: one kernel; the scores stay in registers.
+
+    The tiles' rows of 256 bytes all start in bank 0.
+    """
     attend(q, k, v, dst, 0)
 
 

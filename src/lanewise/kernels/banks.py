@@ -6,9 +6,9 @@ stride * l), `read_partly` (word stride * l, the first lanes alone), `read_colum
 32 x 32 tile), `store_first` (all lanes store to word 0), `store_stride` (lane l stores to word stride * l),
 `read_too_early` (a column, with no barrier before it: a race).
 
-Launch every kernel with one block of 32 threads. Word `i` of the array holds the value `i`, so what a lane
-reads names the word it came from. References: `reference_stride`, `reference_tile`, `reference_partly`.
-Wider and narrower elements are in `lanewise.kernels.banks_widths`, repeated reads in `banks_repeated`.
+Launch every kernel with one block of 32 threads; `base + 31 * stride` must be below `WORDS`. Word `i` of the
+array holds the value `i`: what a lane reads names its word. References: `reference_stride`, `reference_tile`,
+`reference_partly`. Other elements are in `lanewise.kernels.banks_widths`, repeated reads in `banks_repeated`.
 
 Three whole kernels, `scale_by_rows`, `scale_by_columns` and `scale_padded`, pass a matrix through tiles.
 """
@@ -158,7 +158,7 @@ def store_stride(dst, stride):
 
 @cuda.jit
 def read_too_early(dst):
-    """A column again, and the barrier is gone: a race, although the values often look right."""
+    """Changed from `read_column`: no barrier. A race, although the values often look right."""
     tile = cuda.shared.array((LANES, LANES), float32)
     lane = cuda.threadIdx.x
     for row in range(LANES):
@@ -166,15 +166,15 @@ def read_too_early(dst):
     dst[lane] = tile[lane, 0]  # lane 0 wrote all of these words
 
 
-# --- Whole kernels: what a conflict costs where DRAM has a say. Square matrices, blocks of 32 x 32 threads.
+# --- Whole kernels: what a conflict costs where DRAM has a say. Float32 matrices of any size; launch with
+# --- `SCALE_BLOCK` threads and `padding.grid_of(src)` blocks. `dst` has the shape of what is written.
 
 SCALE_BLOCK = (LANES, LANES)
 PITCH = LANES + 1  # a shared array's shape must be a plain name or number
 
 
 def reference_scale(src: np.ndarray) -> np.ndarray:
-    """What `scale_by_rows` writes: the doubled matrix. `scale_by_columns` and `scale_padded` write its
-    transpose."""
+    """What `scale_by_rows` writes: the doubled matrix. The other two write its transpose."""
     return src * np.float32(2)
 
 

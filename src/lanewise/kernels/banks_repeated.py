@@ -5,7 +5,10 @@ bytes per second that shared memory gives). For comparison, other memories: `cha
 (one load after the other: latency), `read_global` (bytes per second), `multiply_add` and
 `multiply_add_chain` (registers).
 
-Launch with blocks of `BLOCK` threads, the chases and the chain with one warp. References: `reference_<name>`.
+Launch with blocks of `BLOCK` threads, the chases and the chain with at most one warp. `nexts` are numbers
+of its own elements, `CHAIN` of them for `chase_shared`; `src` of `read_global` has a multiple of 4 elements
+for each thread. References: `reference_repeat_stride`, `reference_repeat_fours`, `reference_chase`,
+`reference_read_global`, `reference_multiply_add`.
 """
 
 import numpy as np
@@ -49,6 +52,11 @@ def reference_read_global(src: np.ndarray, n_threads: int) -> np.ndarray:
     return src.reshape(-1, n_threads, 4).sum(axis=(0, 2), dtype=np.float32)
 
 
+def reference_multiply_add(n_threads: int, n_chains: int, n_rounds: int) -> np.ndarray:
+    """What the multiply-adds give for factor 1 and term 1: they count their steps."""
+    return np.full(n_threads, n_chains * UNROLL * n_rounds, np.float32)
+
+
 @cuda.jit
 def repeat_stride(starts, dst, n_rounds):
     """The baseline: lane l reads words starts[l], starts[l] + 1, ... All lanes move on together.
@@ -89,7 +97,7 @@ def repeat_fours(dst, n_rounds):
 
 @cuda.jit
 def chase_shared(nexts, dst, n_steps):
-    """Each word names the next one to read, so a load starts when the one before has ended."""
+    """The baseline of latency: each word names the next, so a load starts when the one before has ended."""
     s = cuda.shared.array(CHAIN, uint32)
     lane = cuda.threadIdx.x
     for i in range(lane, CHAIN, LANES):
@@ -113,7 +121,7 @@ def chase_global(nexts, dst, n_steps):
 
 @cuda.jit
 def read_global(src, dst):
-    """Every float of `src` is read once, 16 bytes a lane; each thread keeps the sum of its own."""
+    """The baseline of throughput: `src` is read once, 16 bytes a lane; a thread keeps the sum of its own."""
     thread, n_threads = cuda.grid(1), cuda.gridsize(1)
     acc = float32(0)
     for i in range(4 * thread, src.size, 4 * n_threads):
@@ -124,7 +132,7 @@ def read_global(src, dst):
 
 @cuda.jit
 def multiply_add_chain(dst, factor, term, n_rounds):
-    """Registers: each multiply-add waits for the one before."""
+    """Changed: registers alone; each multiply-add waits for the one before."""
     acc = float32(0)
     for _ in range(n_rounds):
         for _step in range(UNROLL):

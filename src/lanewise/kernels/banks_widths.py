@@ -4,8 +4,9 @@ Menu: `strided_read(dtype)` makes a kernel in which lane `l` reads element strid
 `read_twos` and `read_fours` read 8 and 16 bytes a lane by one instruction, `sharing` neighbouring lanes the
 same ones; `store_fours` stores 16 bytes a lane.
 
-Launch every kernel with one block of 32 threads. `src` holds `N_ELEMS` elements. References:
-`reference_stride`, `reference_vectors`, `reference_stored`.
+Launch every kernel with one block of 32 threads. `src` holds `N_ELEMS` elements, and no lane may reach past
+them; a stride of wide elements must be a multiple of their width (2 or 4). References: `reference_stride`,
+`reference_vectors`, `reference_stored`.
 """
 
 import numpy as np

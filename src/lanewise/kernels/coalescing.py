@@ -176,7 +176,7 @@ def copy4_ahead(src, dst):
 
 @cuda.jit
 def fill4(dst, number):
-    """Writes only. n / 4 threads; n a multiple of 4."""
+    """Changed from `copy4`: writes only. n / 4 threads; n a multiple of 4."""
     i = 4 * cuda.grid(1)
     if i < dst.size:
         ptx.store4(dst, i, number, number, number, number)
@@ -184,7 +184,7 @@ def fill4(dst, number):
 
 @cuda.jit
 def triad4(left, right, dst, factor):
-    """Two reads and a write: left + factor * right. n / 4 threads; n a multiple of 4."""
+    """Changed from `copy4`: two reads, left + factor * right. n / 4 threads; n a multiple of 4."""
     i = 4 * cuda.grid(1)
     if i < dst.size:
         a0, a1, a2, a3 = ptx.load4(left, i)
@@ -194,7 +194,10 @@ def triad4(left, right, dst, factor):
 
 @cuda.jit
 def sum4(src, dst):
-    """Reads only: each thread adds up every `dst.size`-th group of 4. dst.size threads; n a multiple of 4."""
+    """Changed from `copy4`: reads only; each thread adds up every `dst.size`-th group of 4.
+
+    dst.size threads; n a multiple of 4.
+    """
     thread, total = cuda.grid(1), float32(0)
     for i in range(4 * thread, src.size, 4 * dst.size):
         a, b, c, d = ptx.load4(src, i)

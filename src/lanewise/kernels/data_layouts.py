@@ -96,17 +96,7 @@ def scale_one_array(src, dst):
         dst[i] = float32(2) * src[0, i]
 
 
-# -- permuted matrices: blocks BLOCK_2D, grid_of_tiles(dst) ----------------------------------------
-
-
-def grid_of_tiles(dst: np.ndarray) -> tuple[int, int]:
-    """The grid that covers `dst` with tiles, x first.
-
-    >>> grid_of_tiles(np.zeros((64, 33), np.float32))
-    (2, 2)
-    """
-    n_rows, n_cols = dst.shape
-    return -(-n_cols // TILE), -(-n_rows // TILE)
+# -- permuted matrices: blocks BLOCK_2D, grid `padding.grid_of(dst)`; they write doubled elements ---
 
 
 @cuda.jit

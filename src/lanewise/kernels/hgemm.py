@@ -230,7 +230,7 @@ def hgemm_swizzled(a, b, c):
 
 @cuda.jit(launch_bounds=LIMITS)
 def hgemm_sm75(a, b, c):
-    """Changed: each product in two halves of the depth, for GPUs without `mma.m16n8k16`."""
+    """Changed from `hgemm_swizzled`: each product in two halves, for GPUs without `mma.m16n8k16`."""
     tile_a, tile_b = cuda.shared.array(TILE_A, float16), cuda.shared.array(TILE_B, float16)
     acc = cuda.local.array(N_ACC, float32)
     fa, fb = cuda.local.array(N_FRAG_A, uint32), cuda.local.array(N_FRAG_B, uint32)

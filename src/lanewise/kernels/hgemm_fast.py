@@ -8,8 +8,9 @@ are multiplied; blocks that run together lie close together, so that L2 serves t
 Every row of a tile is 128 bytes, so that one swizzle serves both: A is 128 rows of 64 halves, B is four
 panels of 64 columns, 64 rows of 64 halves each.
 
-Launch as `launch_of(c)` says: grid, block and bytes of dynamic shared memory, which must be allowed first.
-m must be a multiple of 128, n of 256, k of 64 and at least 256. Reference: `hgemm.reference(a, b)`.
+Launch as `launch_of(c)` says: grid, block and bytes of dynamic shared memory, which must be allowed first
+(`ptx.allow_dynamic_shared`). Needs sm_80 (cp.async). Matrices as in `hgemm`, of other sizes: m must be a
+multiple of 128, n of 256, k of 64 and at least 256. Reference: `hgemm.reference(a, b)`.
 """
 
 import numpy as np
@@ -137,11 +138,11 @@ def multiply_all(a, b, c, mask):
 # 128 sums and two sets of 32 fragment registers a lane leave room for one block a multiprocessor.
 @cuda.jit(launch_bounds=(BLOCK, 1))
 def hgemm_fast(a, b, c):
-    """Changed: larger tiles, fragments fetched ahead, blocks in an order that reuses L2."""
+    """Changed from `hgemm_async_4`: larger tiles, fragments fetched ahead, an order of blocks for L2."""
     multiply_all(a, b, c, 7)
 
 
 @cuda.jit(launch_bounds=(BLOCK, 1))
 def hgemm_fast_bits(a, b, c, mask):
-    """The same with some bits of the row in the swizzle: with mask 0, 1, 3 there collide 8, 4, 2 rows."""
+    """Changed: only some bits of the row in the swizzle; with mask 0, 1, 3 there collide 8, 4, 2 rows."""
     multiply_all(a, b, c, mask)

@@ -1,10 +1,11 @@
-"""HGEMM, continued: tiles that arrive while others are multiplied, and a kernel for speed.
+"""HGEMM, continued: tiles that arrive while others are multiplied.
 
 Menu: `hgemm_async_2`, `hgemm_async_3`, `hgemm_async_4`, the swizzled rung of `hgemm` with 2, 3 or 4 tiles in
 flight or in use; and `hgemm_async_3_row_major` and `hgemm_async_3_padded`, three stages of the other layouts.
 
 Launch as `launch_of(kernel, c)` says: grid, threads of a block and bytes of dynamic shared memory, which must
-be allowed first where they exceed 48 KB. Matrices as in `hgemm`. Reference: `hgemm.reference(a, b)`.
+be allowed first where they exceed 48 KB (`ptx.allow_dynamic_shared`). Matrices as in `hgemm`. Needs sm_80
+(cp.async). Reference: `hgemm.reference(a, b)`.
 """
 
 from typing import Any
@@ -84,7 +85,7 @@ def use_tiles(tile, at, layout, acc, fa, fb, warp_row, warp_col, lane):
 
 @cuda.jit(launch_bounds=LIMITS)
 def hgemm_async_2(a, b, c):
-    """Changed: the next tiles are on their way, past the registers, while these are multiplied."""
+    """Changed from `hgemm_swizzled`: the next tiles are under way, past the registers, during this step."""
     tile = cuda.shared.array(0, float16)
     acc = cuda.local.array(N_ACC, float32)
     fa, fb = cuda.local.array(N_FRAG_A, uint32), cuda.local.array(N_FRAG_B, uint32)
@@ -146,7 +147,7 @@ def hgemm_async_4(a, b, c):
 
 @cuda.jit(launch_bounds=LIMITS)
 def hgemm_async_3_row_major(a, b, c):
-    """Against three stages: dense tiles, all conflicts."""
+    """Changed from `hgemm_async_3`: dense tiles, all conflicts."""
     tile = cuda.shared.array(0, float16)
     acc = cuda.local.array(N_ACC, float32)
     fa, fb = cuda.local.array(N_FRAG_A, uint32), cuda.local.array(N_FRAG_B, uint32)
@@ -167,7 +168,7 @@ def hgemm_async_3_row_major(a, b, c):
 
 @cuda.jit(launch_bounds=LIMITS)
 def hgemm_async_3_padded(a, b, c):
-    """Against three stages: no swizzle but 16 unused bytes after each row."""
+    """Changed from `hgemm_async_3`: no swizzle but 16 unused bytes after each row."""
     tile = cuda.shared.array(0, float16)
     acc = cuda.local.array(N_ACC, float32)
     fa, fb = cuda.local.array(N_FRAG_A, uint32), cuda.local.array(N_FRAG_B, uint32)

@@ -160,7 +160,7 @@ def rows_walked(src, dst, pitch):
 
 @cuda.jit(launch_bounds=1024)
 def rows_walked4(src, dst, pitch):
-    """Changed: four floats at a time. `pitch` must be a multiple of 4, lest the rows start unaligned."""
+    """Changed: four floats at a time. `pitch` must be a multiple of 4, or the GPU faults."""
     tile = cuda.shared.array(0, float32)
     sums = cuda.shared.array((LANES, LANES), float32)
     squares = cuda.shared.array((LANES, LANES), float32)
@@ -205,7 +205,10 @@ def warp_sum(value):
 
 @cuda.jit
 def row_per_warp(src, dst):
-    """Changed: a warp shares a row, lane = column. Each lane reads back what it wrote, so no barrier."""
+    """Changed from `rows_walked`: a warp shares a row, lane = column.
+
+    Each lane reads back what it wrote, so there is no barrier.
+    """
     tile = cuda.shared.array((WARPS, COLUMNS), float32)
     lane, warp = cuda.threadIdx.x, cuda.threadIdx.y
     row = WARPS * cuda.blockIdx.x + warp

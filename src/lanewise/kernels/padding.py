@@ -111,7 +111,7 @@ def transpose_swizzled(src, dst):
 
 
 def transpose_pitched(pitch):
-    """`transpose_padded` with rows `pitch` floats apart: a column's conflict is gcd(pitch, 32)."""
+    """Changed from `transpose_padded`: rows `pitch` floats apart; a column's conflict is gcd(pitch, 32)."""
 
     @cuda.jit
     def transpose(src, dst):
@@ -131,7 +131,7 @@ def transpose_pitched(pitch):
 
 
 def transpose_small(pad):
-    """Changed: 16 x 16 threads, one element each: a warp is two rows of the block and reads two columns."""
+    """Changed from `transpose_padded`: 16 x 16 threads: a warp is two rows, and reads two columns."""
     pitch = SMALL + pad
 
     @cuda.jit
@@ -150,7 +150,7 @@ def transpose_small(pad):
 
 
 def transpose_doubles(pitch):
-    """Changed: elements of 8 bytes, so a warp is served in two halves, and rows lie `pitch` doubles apart."""
+    """Changed from `transpose_pitched`: elements of 8 bytes, so a warp is served in two halves."""
 
     @cuda.jit
     def transpose(src, dst):

@@ -1,11 +1,12 @@
 """Padding, one warp at a time: rows, columns and diagonals of a padded tile; and what a large tile costs.
 
-Menu: `walk(pitch)` (32 lanes walk a tile in any direction), `pair_columns(pitch)` and
-`vector_columns(pitch)` (columns 8 and 16 bytes wide), `double_columns(pitch)` (float64). Launch them with
-one block of 32 threads; `src` is 32 x 32. References: `reference_walk`, and `src` itself for the columns.
+Menu: `walk(pitch)` (32 lanes walk a tile in any direction), `double_columns(pitch)` (float64),
+`pair_columns(pitch)` and `vector_columns(pitch)` (columns 8 and 16 bytes wide). Launch them with one block
+of 32 threads; `src` is 32 x 32. References: `reference_walk`, and `src` itself for the columns.
 
 `copy_persistent(pitch)` is a copy whose blocks stay and hold a tile of 224 rows in dynamic shared memory:
-launch with `COPY_BLOCK` threads and `copy_bytes(pitch)` bytes.
+launch with `COPY_BLOCK` threads, any number of blocks and `copy_bytes(pitch)` bytes, more than 48 KB
+(`ptx.allow_dynamic_shared`). It writes what it reads.
 """
 
 import numpy as np
@@ -35,7 +36,7 @@ def copy_bytes(pitch: int) -> int:
 
 
 def walk(pitch):
-    """A tile with rows `pitch` floats apart is filled by rows, and read in steps of rows and columns.
+    """The baseline: a tile of `pitch` floats a row, filled by rows, is read in steps of rows and columns.
 
     Steps (0, 1) are a row, (1, 0) a column, (1, 1) the diagonal, (1, -1) from column 31 the other one.
     """
@@ -69,7 +70,7 @@ def double_columns(pitch):
 
 
 def pair_columns(pitch):
-    """Changed: two floats by one instruction; the pitch must be even, for 8-byte alignment."""
+    """Changed: floats again, two by one instruction; the pitch must be even, for 8-byte alignment."""
 
     @cuda.jit
     def read(src, dst):

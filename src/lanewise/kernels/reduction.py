@@ -228,7 +228,7 @@ def sum_whole(src, partials, n_done, dst):
 
 @cuda.jit
 def step_interleaved(src, dst, step):
-    """One step of `sum_interleaved`, on whole tiles."""
+    """The baseline of the steps: one of `sum_interleaved`, on whole tiles."""
     s = cuda.shared.array(WORDS, float32)
     thread, i = cuda.threadIdx.x, cuda.grid(1)
     s[thread] = src[i]
@@ -240,7 +240,7 @@ def step_interleaved(src, dst, step):
 
 @cuda.jit
 def step_sequential(src, dst, half):
-    """One step of `sum_sequential`, on whole tiles."""
+    """Changed: one step of `sum_sequential`, on whole tiles."""
     s = cuda.shared.array(WORDS, float32)
     thread, i = cuda.threadIdx.x, cuda.grid(1)
     s[thread] = src[i]

@@ -7,25 +7,19 @@ five bits is `transpose_swizzled` in `lanewise.kernels.padding`; single warps ar
 what the extra arithmetic costs is in `swizzle_costs`.
 
 Launch as in `lanewise.kernels.padding`, `transpose_wide` with `WIDE_BLOCK` threads and `wide_grid_of(src)`
-blocks. All take float32 matrices of any size; `dst` has the shape of `src` reversed. Reference: `reference`.
+blocks. All take float32 matrices of any size; `dst` has the shape of `src` reversed. Reference:
+`padding.reference`, doubled for `scale_swizzled`.
 """
 
 import numpy as np
 from numba import cuda, float32, uint32
 
 from lanewise import ptx
+from lanewise.kernels.padding import ROWS, SMALL, TILE
 
-TILE = 32
-ROWS = 8  # of threads; each thread moves TILE / ROWS elements
-SMALL = 16
 WIDE = 64  # elements: a row of 256 bytes on either side
 UNITS = 16  # of four elements in such a row
 WIDE_BLOCK = 256
-
-
-def reference(src: np.ndarray) -> np.ndarray:
-    """What every rung writes to `dst`: the transpose, `(n_cols, n_rows)`."""
-    return np.ascontiguousarray(src.T)
 
 
 def wide_grid_of(src: np.ndarray) -> tuple[int, int]:
@@ -82,7 +76,10 @@ def transpose_bits(n_bits):
 
 @cuda.jit
 def transpose_small_swizzled(src, dst):
-    """Changed: 16 x 16 threads, a warp is two rows: no padding serves both directions, and XOR does."""
+    """Changed from `padding.transpose_small(0)`: XOR. A warp is two rows of the block.
+
+    No padding serves both directions, and XOR does.
+    """
     tile = cuda.shared.array((SMALL, SMALL), float32)
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
     col, row = cuda.blockIdx.x * SMALL + x, cuda.blockIdx.y * SMALL + y

@@ -51,7 +51,10 @@ def walk_rotated(src, dst, row_step, col_step, first_col):
 
 @cuda.jit
 def read_unmapped(src, dst):
-    """The mistake: written through the swizzle, read without it. Column 0 then holds the diagonal."""
+    """Changed from `walk_swizzled`: a mistake, the reads do not follow the writes.
+
+    Column 0 then holds the diagonal.
+    """
     tile = cuda.shared.array((LANES, LANES), float32)
     lane = cuda.threadIdx.x
     for row in range(LANES):
@@ -61,7 +64,10 @@ def read_unmapped(src, dst):
 
 
 def double_columns(n_bits):
-    """Changed: units of 8 bytes. A row of 128 bytes has 16 of them, so four bits are all there are to use."""
+    """Changed from `walk_swizzled`: units of 8 bytes.
+
+    A row of 128 bytes has 16 of them, so four bits are all there are to use.
+    """
     mask = (1 << n_bits) - 1
 
     @cuda.jit
@@ -100,7 +106,7 @@ def vector_columns(n_bits):
 
 @cuda.jit
 def scalar_column(src, dst):
-    """Changed: the tile of `vector_columns(3)`, read by floats: eight units for 32 rows, so four meet."""
+    """Changed from `vector_columns(3)`: read by floats. Eight units for 32 rows, so four meet."""
     tile = cuda.shared.array((LANES, LANES), float32)
     lane = cuda.threadIdx.x
     for first in range(0, LANES, 4):  # eight lanes fill a row

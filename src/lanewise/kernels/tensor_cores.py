@@ -112,7 +112,7 @@ def a_words(words, dst, pitch):
 
 @cuda.jit
 def a_words_swizzled(words, dst, bits, base, shift):
-    """Changed: dense rows, permuted."""
+    """Changed: dense rows, permuted by a swizzle."""
     tile = cuda.shared.array(0, uint32)
     thread, pitch = cuda.threadIdx.x, words.shape[1]
     for pair in range(thread, words.size, BLOCK):
@@ -131,7 +131,7 @@ def a_words_swizzled(words, dst, bits, base, shift):
 
 @cuda.jit
 def rows_x1(src, dst, pitch):
-    """One matrix an instruction: lanes 0..7 say where its eight rows begin."""
+    """The baseline: one matrix an instruction; lanes 0..7 say where its eight rows begin."""
     tile = cuda.shared.array(0, float16)
     thread = cuda.threadIdx.x
     copy_chunk(tile, thread * pitch, src, thread, 0)
@@ -199,7 +199,7 @@ def put_fragment(dst, row, col, lane, r0, r1, r2, r3):
 
 @cuda.jit
 def a_matrices(src, dst, pitch):
-    """A is row-major: lane `l` gives row `l % 16` of a block, the left half if l < 16, else the right."""
+    """The baseline: A is row-major; lane `l` gives row `l % 16` of a block, right half if l >= 16."""
     tile = cuda.shared.array(0, float16)
     thread, chunks = cuda.threadIdx.x, src.shape[1] // 8
     for chunk in range(thread, src.size // 8, BLOCK):
@@ -231,7 +231,7 @@ def a_matrices_swizzled(src, dst, bits, base, shift):
 
 @cuda.jit
 def b_matrices(src, dst, pitch):
-    """B is row-major too: its rows run along k, so each matrix is transposed on the way."""
+    """Changed from `a_matrices`: B's rows run along k, so each matrix is transposed on the way."""
     tile = cuda.shared.array(0, float16)
     thread, chunks = cuda.threadIdx.x, src.shape[1] // 8
     for chunk in range(thread, src.size // 8, BLOCK):
@@ -284,7 +284,7 @@ def put_rows(acc, c, warp, lane):
 
 @cuda.jit
 def product_by_words(a_words, bt_words, c, repeats):
-    """Each lane computes where its pairs of halves lie: 4 loads for A, 16 for B, 8 products a step."""
+    """The baseline: each lane collects its pairs of halves: 4 loads for A, 16 for B, 8 products a step."""
     tile_a, tile_b = cuda.shared.array(TILE_WORDS, uint32), cuda.shared.array(TILE_WORDS, uint32)
     acc = cuda.local.array(N_ACC, float32)
     thread = cuda.threadIdx.x
@@ -340,7 +340,7 @@ def product_by_matrices(a, bt, c, repeats):
 
 @cuda.jit
 def product_by_matrices_sm75(a, bt, c, repeats):
-    """Changed: two `mma` of half the depth each, for GPUs that have no deeper one."""
+    """Changed from `product_by_matrices`: two `mma` of half the depth, for GPUs that have no deeper one."""
     tile_a, tile_b = cuda.shared.array(TILE, float16), cuda.shared.array(TILE, float16)
     acc = cuda.local.array(N_ACC, float32)
     thread = cuda.threadIdx.x
@@ -371,7 +371,10 @@ def product_by_matrices_sm75(a, bt, c, repeats):
 
 @cuda.jit
 def product_in_registers(a, bt, c, repeats):
-    """Changed: the fragments are fetched once and stay; what is left is the rate of `mma` itself."""
+    """Changed from `product_by_matrices`: the fragments are fetched once and stay.
+
+    What is left is the rate of `mma` itself.
+    """
     tile_a, tile_b = cuda.shared.array(TILE, float16), cuda.shared.array(TILE, float16)
     acc, fb = cuda.local.array(N_ACC, float32), cuda.local.array(N_ACC, uint32)
     thread = cuda.threadIdx.x
