@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.experiments.h200 import SMS
 from lanewise.experiments.plan import Case, Ceiling, Experiment, Problem
 from lanewise.kernels import async_pipelines as ap
 
@@ -13,7 +14,6 @@ Values = Mapping[str, Any]
 Outputs = Mapping[str, np.ndarray]
 
 COPY = Ceiling("device_copy")
-SMS = 132  # of the H200: resident blocks are given per SM
 FMAS = (0, 8, 16, 24, 32, 48, 64, 128, 256)
 RUNGS = (
     ap.direct,

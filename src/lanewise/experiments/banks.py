@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.experiments.h200 import SMS
 from lanewise.experiments.plan import Case, Ceiling, Experiment, Problem
 from lanewise.kernels import banks, banks_repeated, banks_widths, swizzle
 
 STRIDES = range(34)
 FILL = banks.WORDS // 32  # stores, one wavefront each, that fill the array
 WIDE_FILL = banks_widths.N_ELEMS // 32
-FULL = 132 * 8  # blocks: eight on each SM of an H200
+FULL = SMS * 8  # blocks: eight on each multiprocessor
 REPETITIONS = 1024
 
 
@@ -23,12 +24,14 @@ def experiments() -> tuple[Experiment, ...]:
         Experiment(
             "E-01",
             "What does a stride cost, one warp and a full GPU?",
-            timed=tuple(_repeated(stride, FULL, REPETITIONS // banks_repeated.UNROLL) for stride in STRIDES),
+            timed=tuple(
+                repeated_reads(stride, FULL, REPETITIONS // banks_repeated.UNROLL) for stride in STRIDES
+            ),
             counted=(
                 *(_stride(stride) for stride in STRIDES),
                 *(_shifted(stride) for stride in (0, 1, 2, 16, 32, 33)),
                 *_words(),
-                *(_repeated(stride, 2, 4) for stride in (0, 1, 2, 32, 33)),
+                *(repeated_reads(stride, 2, 4) for stride in (0, 1, 2, 32, 33)),
             ),
         ),
         Experiment("E-02", "What do narrow and wide elements cost?", counted=_widths()),
@@ -259,7 +262,8 @@ def _sums(n_blocks: int, values: Mapping[str, Any]) -> Mapping[str, np.ndarray]:
     return {"dst": np.tile(lanes, n_blocks * banks_repeated.BLOCK // 32)}
 
 
-def _repeated(stride: int, n_blocks: int, n_rounds: int) -> Case:
+def repeated_reads(stride: int, n_blocks: int, n_rounds: int) -> Case:
+    """Blocks of eight warps that read words `stride` apart, again and again."""
     n_warps = n_blocks * banks_repeated.BLOCK // 32
     loads = n_warps * n_rounds * banks_repeated.UNROLL
     ways = gcd(stride, 32) if stride else 1
@@ -325,7 +329,7 @@ def _rounds(n_rounds: int, rng: np.random.Generator) -> Mapping[str, Any]:
 
 
 def _counts(n: int, chains: int, values: Mapping[str, Any]) -> Mapping[str, np.ndarray]:
-    return {"dst": np.full(n, chains * banks_repeated.UNROLL * values["n_rounds"], np.float32)}
+    return {"dst": banks_repeated.reference_multiply_add(n, chains, values["n_rounds"])}
 
 
 def _fours(n_blocks: int, values: Mapping[str, Any]) -> Mapping[str, np.ndarray]:

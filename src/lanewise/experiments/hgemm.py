@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.experiments.plan import Case, Ceiling, Experiment, Problem
+from lanewise.experiments.plan import NOTHING, Case, Ceiling, Experiment, Problem
 from lanewise.kernels import hgemm, hgemm_fast, hgemm_stages
 
 SIZES = (2048, 4096, 8192)
@@ -104,7 +104,7 @@ def _case(
     size: tuple[int, int, int],
     launch: tuple[Any, int, int],
     arithmetic: Mapping[str, int],
-    scalars: Mapping[str, Any] = {},
+    scalars: Mapping[str, Any] = NOTHING,
 ) -> Case:
     m, n, k = size
     grid, block, dynamic_shared_bytes = launch

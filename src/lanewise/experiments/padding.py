@@ -1,18 +1,20 @@
 """Experiments with the transpose ladder: what a tile's layout costs."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, partial
 from math import gcd
 from typing import Any
 
 import numpy as np
 
+from lanewise.experiments.banks import FULL, repeated_reads
+from lanewise.experiments.h200 import SMS
 from lanewise.experiments.plan import Case, Ceiling, Experiment, Problem
-from lanewise.kernels import banks_repeated, padding, padding_reads, swizzle
+from lanewise.kernels import padding, padding_reads, swizzle
 
 PADS = range(17)
-COPY_GRID = 264  # two blocks for each SM of an H200
-FULL = 1056
+COPY_GRID = SMS * 2  # two blocks for each multiprocessor
 
 
 def experiments() -> tuple[Experiment, ...]:
@@ -281,27 +283,10 @@ def _copies(n_blocks: int, n_tiles: int) -> tuple[Case, ...]:
 # --- Shared memory alone, to compare with a transpose.
 
 
-def _starts(stride: int, rng: np.random.Generator) -> Mapping[str, Any]:
-    return {"starts": (stride * np.arange(32)).astype(np.int32), "n_rounds": 64}
-
-
-def _sums(values: Mapping[str, Any]) -> Mapping[str, np.ndarray]:
-    lanes = banks_repeated.reference_repeat_stride(values["starts"], values["n_rounds"])
-    return {"dst": np.tile(lanes, FULL * banks_repeated.BLOCK // 32)}
-
-
 def _quiet() -> tuple[Case, ...]:
-    loads = FULL * banks_repeated.BLOCK // 32 * 64 * banks_repeated.UNROLL
-    return tuple(
-        Case(
-            f"quiet, stride {stride}",
-            banks_repeated.repeat_stride,
-            Problem(f"quiet stride {stride}", partial(_starts, stride), _sums),
-            grid=FULL,
-            block=banks_repeated.BLOCK,
-            useful_bytes=128 * loads,
-            arithmetic={"shared.load.wavefronts": stride * loads, "shared.load.ideal": loads},
-            profiled=True,
-        )
-        for stride in (32, 1)
-    )
+    found = []
+    for stride in (32, 1):
+        case = repeated_reads(stride, FULL, n_rounds=64)
+        problem = replace(case.problem, name=f"quiet stride {stride}")
+        found.append(replace(case, label=f"quiet, stride {stride}", problem=problem, profiled=True))
+    return tuple(found)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.experiments.h200 import SMS
 from lanewise.experiments.plan import Case, Ceiling, Experiment, Problem
 from lanewise.kernels import reduction
 
-GRID = 528  # blocks of the sums of the whole array: 4 for each of the 132 SMs of an H200
+GRID = SMS * 4  # blocks of the sums of the whole array: four for each multiprocessor
 SMALL_GRID = 6
 BLOCKS = (256, 512, 1024)
 TREES = {

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.experiments.h200 import SMS
 from lanewise.experiments.plan import Case, Experiment, Problem
 from lanewise.kernels import tensor_cores
 
 CHUNK = 16  # bytes: a row of an 8x8 matrix of halves, and an access of the fill
 GROUP = 8  # lanes that such accesses are served for together: 8 x 16 bytes fill the 32 banks once
 REPEATS = 2048
-BLOCKS = 132 * 8
+BLOCKS = SMS * 8
 
-Row = tuple[
-    str, Mapping[str, Any], int, int
-]  # label, arguments, wavefronts of a fetch, of a store of the fill
+# Label, arguments, wavefronts of a fetch, wavefronts of a store of the fill.
+Row = tuple[str, Mapping[str, Any], int, int]
 
 
 def _random(name: str, shape: tuple[int, int], rng: np.random.Generator) -> Mapping[str, Any]:
