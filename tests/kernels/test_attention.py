@@ -9,6 +9,7 @@ import pytest
 
 from lanewise.kernels import attention, attention_flash
 from lanewise.trace import Trace, trace
+from tests.kernels.launches import assert_clean, poisoned
 
 SIZE = attention.SIZE
 FLASH = (attention_flash.flash_row_major, attention_flash.flash_swizzled)
@@ -31,26 +32,21 @@ def rising(heads: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return q, k, v
 
 
-def poisoned(*shape: int) -> np.ndarray:
-    return np.full(shape, np.nan, np.float16)
+def unwritten(*shape: int) -> np.ndarray:
+    return poisoned(*shape, dtype=np.float16)
 
 
 def near(got: np.ndarray, expected: np.ndarray, absolute: float = 1e-3) -> None:
     np.testing.assert_allclose(got.astype(np.float32), expected.astype(np.float32), rtol=5e-3, atol=absolute)
 
 
-def clean(t: Trace) -> Trace:
-    assert (t.hazards, t.warnings) == ([], [])
-    return t
-
-
 def flash(kernel: Any, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, Trace]:
-    dst = poisoned(*q.shape)
+    dst = unwritten(*q.shape)
     module = attention_flash
     t = trace(
         kernel, module.grid_of(q), module.THREADS, q, k, v, dst, dynamic_shared_bytes=module.SHARED_BYTES
     )
-    return dst, clean(t)
+    return dst, assert_clean(t)
 
 
 def oracle(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -74,12 +70,12 @@ def test_the_references_are_attention() -> None:
 @pytest.mark.parametrize("n", [1, 37])
 def test_three_kernels_give_attention_of_any_length(n: int) -> None:
     q, k, v = heads_of(2, n)
-    s, p, dst = poisoned(2, n, n), poisoned(2, n, n), poisoned(2, n, SIZE)
-    clean(trace(attention.scores, attention.grid_of_scores(q), attention.TILE_BLOCK, q, k, s))
+    s, p, dst = unwritten(2, n, n), unwritten(2, n, n), unwritten(2, n, SIZE)
+    assert_clean(trace(attention.scores, attention.grid_of_scores(q), attention.TILE_BLOCK, q, k, s))
     near(s, attention.reference_scores(q, k))
-    clean(trace(attention.softmax, attention.grid_of_rows(q), attention.BLOCK, s, p))
+    assert_clean(trace(attention.softmax, attention.grid_of_rows(q), attention.BLOCK, s, p))
     near(p, attention.reference_softmax(s), 1e-6)
-    clean(trace(attention.values, attention.grid_of_values(q), attention.TILE_BLOCK, p, v, dst))
+    assert_clean(trace(attention.values, attention.grid_of_values(q), attention.TILE_BLOCK, p, v, dst))
     near(dst, attention.reference_values(p, v))
     near(dst, attention.reference(q, k, v), 2e-3)
 
@@ -88,8 +84,8 @@ def test_three_kernels_give_attention_of_any_length(n: int) -> None:
 @pytest.mark.parametrize("n", [1, 37])
 def test_one_kernel_gives_attention_of_any_length(inputs: Any, n: int) -> None:
     q, k, v = inputs(1, n)
-    dst = poisoned(*q.shape)
-    clean(trace(attention.attention_fused, attention.grid_of(q), attention.BLOCK, q, k, v, dst))
+    dst = unwritten(*q.shape)
+    assert_clean(trace(attention.attention_fused, attention.grid_of(q), attention.BLOCK, q, k, v, dst))
     near(dst, attention.reference(q, k, v))
 
 
@@ -106,7 +102,7 @@ def test_tensor_cores_give_attention(kernel: Any) -> None:
 
 def test_tensor_cores_give_scores_and_values() -> None:
     q, k, v = heads_of(2, 128)
-    s, dst = poisoned(2, 128, 128), poisoned(*q.shape)
+    s, dst = unwritten(2, 128, 128), unwritten(*q.shape)
     module = attention_flash
     for kernel, grid, arrays in (
         (module.scores_mma, module.grid_of_scores(q), (q, k, s)),
@@ -116,10 +112,10 @@ def test_tensor_cores_give_scores_and_values() -> None:
             (attention.reference_softmax(attention.reference_scores(q, k)), v, dst),
         ),
     ):
-        t = clean(trace(kernel, grid, module.THREADS, *arrays, dynamic_shared_bytes=module.PAIR_BYTES))
+        t = assert_clean(trace(kernel, grid, module.THREADS, *arrays, dynamic_shared_bytes=module.PAIR_BYTES))
         assert t.shared.total.excess == 0
-    p = poisoned(*s.shape)
-    clean(trace(module.softmax_wide, attention.grid_of_rows(q), attention.BLOCK, s, p))
+    p = unwritten(*s.shape)
+    assert_clean(trace(module.softmax_wide, attention.grid_of_rows(q), attention.BLOCK, s, p))
     near(p, attention.reference_softmax(s), 1e-6)
     near(s, attention.reference_scores(q, k), 2e-3)
     near(dst, attention.reference(q, k, v))
@@ -128,7 +124,7 @@ def test_tensor_cores_give_scores_and_values() -> None:
 def test_tiles_of_scalars_are_free_of_conflicts() -> None:
     q, k, v = heads_of(1, 32)
     n = q.shape[1]
-    s, dst = poisoned(1, n, n), poisoned(1, n, SIZE)
+    s, dst = unwritten(1, n, n), unwritten(1, n, SIZE)
     traces = [
         trace(attention.scores, attention.grid_of_scores(q), attention.TILE_BLOCK, q, k, s),
         trace(attention.attention_fused, attention.grid_of(q), attention.BLOCK, q, k, v, dst),
@@ -150,7 +146,7 @@ def test_the_scores_are_most_of_the_traffic() -> None:
     """K-cs-10: per head, the scores go to memory and back as S, and again as weights; the fused do not."""
     n = 128
     q, k, v = heads_of(1, n)
-    s, p, dst = poisoned(1, n, n), poisoned(1, n, n), poisoned(1, n, SIZE)
+    s, p, dst = unwritten(1, n, n), unwritten(1, n, n), unwritten(1, n, SIZE)
     three = [
         trace(attention.scores, attention.grid_of_scores(q), attention.TILE_BLOCK, q, k, s),
         trace(attention.softmax, attention.grid_of_rows(q), attention.BLOCK, s, p),

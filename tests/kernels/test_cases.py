@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+import re
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,11 @@ def test_every_kernel_is_in_a_counted_case() -> None:
         and not name.startswith("_") and value.py_func not in counted
     )  # fmt: skip
     assert not missing, f"no counted case has {', '.join(missing)}"
+
+
+def test_the_map_of_the_kernels_names_every_file() -> None:
+    named = set(re.findall(r"`(\w+)`", str(kernels.__doc__)))
+    assert named == {module.name for module in pkgutil.iter_modules(kernels.__path__)}
 
 
 @pytest.mark.parametrize("topic", EXPERIMENTS)

@@ -9,35 +9,17 @@ import pytest
 
 from lanewise.kernels import coalescing as co
 from lanewise.trace import Trace, trace
+from tests.kernels.launches import assert_clean, normal, numbered, poisoned, sectors_per_request
 
 COPIES = ((co.copy, 1, 4), (co.copy2, 2, 8), (co.copy4, 4, 16), (co.copy4_ahead, 16, 16))
 ODD = 1003
 
 
-def arange(n: int) -> np.ndarray:
-    return np.arange(n, dtype=np.float32)
-
-
-def random(n: int) -> np.ndarray:
-    return np.random.default_rng(0).normal(size=n).astype(np.float32)
-
-
-def poisoned(*shape: int) -> np.ndarray:
-    return np.full(shape, np.nan, np.float32)
-
-
 def run(kernel: Any, grid: Any, *arguments: Any, block: Any = co.THREADS) -> Trace:
-    t = trace(kernel, grid, block, *arguments)
-    assert (t.hazards, t.warnings) == ([], [])
-    return t
+    return assert_clean(trace(kernel, grid, block, *arguments))
 
 
-def per_request(t: Trace, op: str) -> set[float]:
-    """Sectors per request of the global sites of one kind."""
-    return {s.sectors / s.requests for s in t.sites if (s.space, s.op) == ("global", op)}
-
-
-@pytest.mark.parametrize("make", [arange, random])
+@pytest.mark.parametrize("make", [numbered, normal])
 def test_every_pattern_is_right_at_odd_sizes(make: Any) -> None:
     src = make(ODD)
     doubled, grid = co.reference(src), co.grid_of(ODD)
@@ -68,7 +50,7 @@ def test_every_pattern_is_right_at_odd_sizes(make: Any) -> None:
     np.testing.assert_array_equal(dst, co.reference(matrix))
 
 
-@pytest.mark.parametrize("make", [arange, random])
+@pytest.mark.parametrize("make", [numbered, normal])
 def test_every_stream_is_right(make: Any) -> None:
     for kernel, elems, _ in COPIES:
         n = 2 * co.THREADS * 16 if elems == 16 else ODD // elems * elems
@@ -98,43 +80,46 @@ def test_every_stream_is_right(make: Any) -> None:
 @pytest.mark.parametrize("stride", range(1, 65))
 def test_a_stride_costs_its_sectors(stride: int) -> None:
     """4 sectors for each float between neighbours, until each lane has a sector of its own."""
-    src, dst = arange(64 * stride), poisoned(64 * stride)
+    src, dst = numbered(64 * stride), poisoned(64 * stride)
     t = run(co.scale_passes, (1, stride), src, dst, stride, block=64)
-    assert per_request(t, "load") == per_request(t, "store") == {min(4 * stride, 32)}
+    assert sectors_per_request(t, "load") == sectors_per_request(t, "store") == {min(4 * stride, 32)}
     t = run(co.gather_every, 1, src, poisoned(64), stride, block=64)
-    assert (per_request(t, "load"), per_request(t, "store")) == ({min(4 * stride, 32)}, {4})
+    assert (sectors_per_request(t, "load"), sectors_per_request(t, "store")) == ({min(4 * stride, 32)}, {4})
 
 
 @pytest.mark.parametrize("start", range(32))
 def test_an_offset_costs_a_sector_unless_it_is_whole_sectors(start: int) -> None:
-    t = run(co.scale_from, 1, arange(96), poisoned(64), start, block=64)
-    assert (per_request(t, "load"), per_request(t, "store")) == ({4 if start % 8 == 0 else 5}, {4})
+    t = run(co.scale_from, 1, numbered(96), poisoned(64), start, block=64)
+    assert (sectors_per_request(t, "load"), sectors_per_request(t, "store")) == (
+        {4 if start % 8 == 0 else 5},
+        {4},
+    )
 
 
 @pytest.mark.parametrize("mask", range(32))
 def test_the_order_of_lanes_within_a_line_costs_nothing(mask: int) -> None:
-    t = run(co.scale_swapped, 1, arange(64), poisoned(64), mask, block=64)
-    assert per_request(t, "load") == per_request(t, "store") == {4}
+    t = run(co.scale_swapped, 1, numbered(64), poisoned(64), mask, block=64)
+    assert sectors_per_request(t, "load") == sectors_per_request(t, "store") == {4}
 
 
 def test_one_address_is_one_sector_and_columns_are_32() -> None:
-    t = run(co.repeat, 1, arange(8), poisoned(256))
-    assert (per_request(t, "load"), per_request(t, "store")) == ({1}, {4})
-    t = run(co.scale_columns, (2, 4), arange(64 * 32).reshape(64, 32), poisoned(64, 32), block=co.BLOCK_2D)
-    assert per_request(t, "load") == per_request(t, "store") == {32}
+    t = run(co.repeat, 1, numbered(8), poisoned(256))
+    assert (sectors_per_request(t, "load"), sectors_per_request(t, "store")) == ({1}, {4})
+    t = run(co.scale_columns, (2, 4), numbered(64, 32), poisoned(64, 32), block=co.BLOCK_2D)
+    assert sectors_per_request(t, "load") == sectors_per_request(t, "store") == {32}
 
 
 def test_wider_lanes_make_fewer_requests_of_the_same_sectors() -> None:
     n = 1 << 12
     for kernel, elems, sectors in COPIES:
-        t = run(kernel, co.grid_of(n // elems), arange(n), poisoned(n))
-        assert per_request(t, "load") == per_request(t, "store") == {sectors}
+        t = run(kernel, co.grid_of(n // elems), numbered(n), poisoned(n))
+        assert sectors_per_request(t, "load") == sectors_per_request(t, "store") == {sectors}
         assert t.global_.load.sectors == t.global_.store.sectors == n // 8
         assert t.global_.load.excess == 0
 
 
 def test_runs_read_each_sector_eight_times() -> None:
-    src = arange(64 * 8)
+    src = numbered(64 * 8)
     runs, columns = (
         run(kernel, 1, src, poisoned(64), *more, block=64)
         for kernel, more in ((co.sum_runs, (8,)), (co.sum_columns, ()))

@@ -9,6 +9,7 @@ import pytest
 
 from lanewise.kernels import fft, fft_fast
 from lanewise.trace import Trace, trace
+from tests.kernels.launches import assert_clean, name_of, poisoned
 
 LADDER = {
     fft.fft_split: (fft.POINTS, fft.BLOCK),
@@ -22,10 +23,6 @@ LADDER = {
 BATCH = 3
 
 
-def name_of(kernel: Any) -> str:
-    return str(kernel.py_func.__name__)
-
-
 def signals(points: int) -> list[np.ndarray]:
     """Each value names its place; random numbers; and one point alone, whose transform is a wave."""
     n = 2 * BATCH * points
@@ -37,12 +34,9 @@ def signals(points: int) -> list[np.ndarray]:
 
 def launch(kernel: Any, src: np.ndarray, *scalars: int) -> tuple[np.ndarray, Trace]:
     points, block = LADDER.get(kernel, (fft.POINTS, fft.BLOCK))
-    dst = np.full_like(src, np.nan)
+    dst = poisoned(*src.shape)
     roots = () if kernel is fft.reverse_split else (fft.roots_of_unity(points),)
-    t = trace(kernel, len(src), block, src, *roots, dst, *scalars)
-    assert t.hazards == []
-    assert t.warnings == []
-    return dst, t
+    return dst, assert_clean(trace(kernel, len(src), block, src, *roots, dst, *scalars))
 
 
 @pytest.mark.parametrize("kernel", LADDER, ids=name_of)

@@ -10,13 +10,10 @@ import pytest
 from lanewise.experiments import hgemm as measured
 from lanewise.kernels import hgemm, hgemm_fast, hgemm_stages
 from lanewise.trace import Trace, trace
+from tests.kernels.launches import assert_clean, name_of, poisoned
 
 LADDER = tuple(kernel for kernel, *_ in measured.COSTS.values())
 STAGED = tuple(kernel for kernel, *_ in measured.STAGES.values())
-
-
-def name_of(kernel: Any) -> str:
-    return str(kernel.py_func.__name__)
 
 
 def whole(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -26,7 +23,7 @@ def whole(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 def multiply(kernel: Any, m: int, n: int, k: int, *scalars: int) -> Trace:
     rng = np.random.default_rng(m + n + k)
-    a, b, c = whole(rng, m, k), whole(rng, k, n), np.full((m, n), np.nan, np.float16)
+    a, b, c = whole(rng, m, k), whole(rng, k, n), poisoned(m, n, dtype=np.float16)
     grid: Any
     if kernel in LADDER:
         grid, block, n_bytes = hgemm.grid_of(c), hgemm.BLOCK, 0
@@ -36,9 +33,7 @@ def multiply(kernel: Any, m: int, n: int, k: int, *scalars: int) -> Trace:
         grid, block, n_bytes = hgemm_fast.launch_of(c)
     t = trace(kernel, grid, block, a, b, c, *scalars, dynamic_shared_bytes=n_bytes)
     np.testing.assert_array_equal(c, hgemm.reference(a, b))
-    assert t.hazards == []
-    assert t.warnings == []
-    return t
+    return assert_clean(t)
 
 
 @pytest.mark.parametrize("kernel", LADDER + STAGED, ids=name_of)

@@ -9,6 +9,7 @@ import pytest
 
 from lanewise.kernels import layernorm_gelu as ladder
 from lanewise.trace import Trace, trace
+from tests.kernels.launches import assert_clean, normal, poisoned
 
 COLUMNS = ladder.COLUMNS
 BY_WARP = (ladder.row_per_warp, ladder.row_per_warp4, ladder.row_in_registers)
@@ -19,14 +20,6 @@ WALKS = (
     (ladder.rows_walked4, COLUMNS),
     (ladder.rows_walked4, COLUMNS + 4),
 )
-
-
-def normal(*shape: int) -> np.ndarray:
-    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
-
-
-def poisoned(*shape: int) -> np.ndarray:
-    return np.full(shape, np.nan, np.float32)
 
 
 def walk(kernel: Any, src: np.ndarray, dst: np.ndarray, pitch: int) -> Trace:
@@ -53,12 +46,12 @@ def test_every_rung_normalises_any_number_of_rows(n_rows: int) -> None:
         dst = poisoned(n_rows, COLUMNS)
         t = walk(kernel, src, dst, pitch)
         np.testing.assert_allclose(dst, expected, rtol=1e-4, atol=1e-5)
-        assert (t.hazards, t.warnings) == ([], [])
+        assert_clean(t)
     for kernel in BY_WARP:
         dst = poisoned(n_rows, COLUMNS)
         t = trace(kernel, ladder.grid_of_rows(src), ladder.BLOCK, src, dst)
         np.testing.assert_allclose(dst, expected, rtol=1e-4, atol=1e-5)
-        assert (t.hazards, t.warnings) == ([], [])
+        assert_clean(t)
 
 
 def test_the_reference_normalises() -> None:

@@ -16,6 +16,7 @@ from lanewise.lowering import why_unavailable
 from lanewise.lowering.toolchain import DoesNotCompile, compile_kernel
 from lanewise.machine import occupancy
 from lanewise.trace import Trace, trace
+from tests.kernels.launches import assert_clean, numbered, poisoned
 
 cuda: Any = import_module("numba.cuda")
 sizes = st.integers(1, 70)
@@ -26,15 +27,10 @@ DOUBLES = {pitch: padding.transpose_doubles(pitch) for pitch in (32, 33)}
 
 def launch(kernel: Any, src: np.ndarray, block: tuple[int, int] = padding.BLOCK) -> Trace:
     """Trace a transpose, and check its result and its manners."""
-    dst = np.full(src.shape[::-1], np.nan, src.dtype)
+    dst = poisoned(*src.shape[::-1], dtype=src.dtype)
     t = trace(kernel, padding.grid_of(src, block[0]), block, src, dst)
     np.testing.assert_array_equal(dst, padding.reference(src))
-    assert (t.hazards, t.warnings) == ([], [])
-    return t
-
-
-def numbered(n_rows: int, n_cols: int, dtype: Any = np.float32) -> np.ndarray:
-    return np.arange(n_rows * n_cols, dtype=dtype).reshape(n_rows, n_cols)
+    return assert_clean(t)
 
 
 @settings(max_examples=12, deadline=None)
@@ -46,13 +42,13 @@ def test_every_family_transposes_any_size(
 ) -> None:
     launch(PITCHED[pitch], numbered(n_rows, n_cols))
     launch(SMALL[pad], numbered(n_rows, n_cols), padding.SMALL_BLOCK)
-    launch(DOUBLES[double], numbered(n_rows, n_cols, np.float64))
+    launch(DOUBLES[double], numbered(n_rows, n_cols, dtype=np.float64))
 
 
 @settings(max_examples=8, deadline=None)
 @given(sizes, sizes)
 def test_the_baseline_copies_any_size(n_rows: int, n_cols: int) -> None:
-    src, dst = numbered(n_rows, n_cols), np.full((n_rows, n_cols), np.nan, np.float32)
+    src, dst = numbered(n_rows, n_cols), poisoned(n_rows, n_cols)
     t = trace(padding.copy_rows, padding.grid_of(src), padding.BLOCK, src, dst)
     np.testing.assert_array_equal(dst, src)
     assert t.hazards == []
@@ -68,7 +64,7 @@ def test_a_column_meets_the_common_divisor_of_pitch_and_banks(pitch: int) -> Non
 @settings(max_examples=20, deadline=None)
 @given(st.sampled_from([32, 33]), st.integers(0, 1), st.sampled_from([(-1, 31), (0, 0), (0, 17), (1, 0)]))
 def test_a_walk_costs_its_step_modulo_the_banks(pitch: int, row_step: int, cols: tuple[int, int]) -> None:
-    src, dst = numbered(32, 32), np.full(32, np.nan, np.float32)
+    src, dst = numbered(32, 32), poisoned(32)
     col_step, first_col = cols
     t = trace(padding_reads.walk(pitch), 1, 32, src, dst, row_step, col_step, first_col)
     np.testing.assert_array_equal(dst, padding_reads.reference_walk(src, row_step, col_step, first_col))

@@ -9,7 +9,8 @@ import pytest
 
 from lanewise.experiments.reduction import interleaved_step
 from lanewise.kernels import reduction
-from lanewise.trace import Trace, trace
+from lanewise.trace import trace
+from tests.kernels.launches import assert_clean, poisoned
 
 TREES = ("divergent", "interleaved", "sequential", "shuffled")
 LENGTHS = (1, 31, 4096, 5000)
@@ -19,15 +20,6 @@ def inputs(n: int) -> list[np.ndarray]:
     """Each value names its place; and whole numbers at random. Float32 adds both exactly."""
     random = np.random.default_rng(n).integers(-64, 65, n)
     return [np.arange(n, dtype=np.float32), random.astype(np.float32)]
-
-
-def assert_clean(t: Trace) -> None:
-    assert t.hazards == []
-    assert t.warnings == []
-
-
-def poisoned(n: int) -> np.ndarray:
-    return np.full(n, np.nan, np.float32)
 
 
 @pytest.mark.parametrize("tree", TREES)

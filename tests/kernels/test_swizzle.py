@@ -13,6 +13,7 @@ from lanewise.lowering import why_unavailable
 from lanewise.lowering.toolchain import Compiled, compile_kernel
 from lanewise.swizzles import Swizzle, rotation_tile, xor_tile
 from lanewise.trace import Trace, trace
+from tests.kernels.launches import assert_clean, numbered, poisoned
 
 sizes = st.integers(1, 70)
 BITS = {n_bits: swizzle.transpose_bits(n_bits) for n_bits in (0, 3, 5)}
@@ -21,23 +22,18 @@ needs_compiler = pytest.mark.skipif(
 )
 
 
-def numbered(n_rows: int, n_cols: int) -> np.ndarray:
-    return np.arange(n_rows * n_cols, dtype=np.float32).reshape(n_rows, n_cols)
-
-
 def launch(kernel: Any, grid: Any, block: Any, src: np.ndarray, expected: np.ndarray) -> Trace:
-    dst = np.full(expected.shape, np.nan, np.float32)
+    dst = poisoned(*expected.shape)
     t = trace(kernel, grid, block, src, dst)
     np.testing.assert_array_equal(dst, expected)
-    assert (t.hazards, t.warnings) == ([], [])
-    return t
+    return assert_clean(t)
 
 
 @settings(max_examples=10, deadline=None)
 @given(sizes, sizes)
 def test_every_rung_transposes_any_size(n_rows: int, n_cols: int) -> None:
     src = numbered(n_rows, n_cols)
-    grid, expected = padding.grid_of(src), swizzle.reference(src)
+    grid, expected = padding.grid_of(src), padding.reference(src)
     for kernel in (*BITS.values(), swizzle.transpose_rotated):
         launch(kernel, grid, padding.BLOCK, src, expected)
     small = padding.grid_of(src, padding.SMALL)
@@ -51,7 +47,7 @@ def test_every_rung_transposes_any_size(n_rows: int, n_cols: int) -> None:
 def test_the_wide_transpose_takes_any_size(shape: tuple[int, int]) -> None:
     src = np.random.default_rng(1).random(shape, np.float32)
     t = launch(
-        swizzle.transpose_wide, swizzle.wide_grid_of(src), swizzle.WIDE_BLOCK, src, swizzle.reference(src)
+        swizzle.transpose_wide, swizzle.wide_grid_of(src), swizzle.WIDE_BLOCK, src, padding.reference(src)
     )
     assert t.shared.load.excess + t.shared.store.excess == 0
     whole = shape[0] % 4 == 0 and shape[1] % 4 == 0
@@ -72,7 +68,7 @@ def test_the_wide_tile_is_a_swizzle_of_offsets() -> None:
 )
 @pytest.mark.parametrize("steps", [(0, 1, 0), (1, 0, 5), (1, 1, 0), (1, -1, 31)])
 def test_a_walk_costs_what_the_tile_map_says(kernel: Any, tile: Any, steps: tuple[int, int, int]) -> None:
-    src, dst = numbered(32, 32), np.full(32, np.nan, np.float32)
+    src, dst = numbered(32, 32), poisoned(32)
     t = trace(kernel, 1, 32, src, dst, *steps)
     np.testing.assert_array_equal(dst, padding_reads.reference_walk(src, *steps))
     row_step, col_step, first_col = steps
@@ -82,7 +78,7 @@ def test_a_walk_costs_what_the_tile_map_says(kernel: Any, tile: Any, steps: tupl
 
 
 def test_reading_without_the_map_gives_the_diagonal() -> None:
-    src, dst = numbered(32, 32), np.full(32, np.nan, np.float32)
+    src, dst = numbered(32, 32), poisoned(32)
     t = trace(swizzle_reads.read_unmapped, 1, 32, src, dst)
     np.testing.assert_array_equal(dst, np.diagonal(src))
     assert np.flatnonzero(dst == src[:, 0]).tolist() == [0]
