@@ -65,12 +65,15 @@ $(LAB_INSTALLED): $(INSTALLED)
 bench: $(INSTALLED)
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
 
-# What is recorded and current is skipped, so this can be interrupted and run again.
+# What is recorded and current is skipped, so this can be interrupted and run again. All steps run, also after one
+# that fails (no permission to read counters, say); the last one says whether any did.
 gpu: $(INSTALLED)
-	$(PYTEST) -m gpu tests
-	$(BIN)/lanewise measure --all
-	$(BIN)/lanewise counters --all
-	$(PYTEST) $(NBVAL) book labs
+	@failed=; \
+	$(PYTEST) -m gpu tests || failed="$$failed tests"; \
+	$(BIN)/lanewise measure --all || failed="$$failed measure"; \
+	$(BIN)/lanewise counters --all || failed="$$failed counters"; \
+	$(PYTEST) $(NBVAL) book labs || failed="$$failed notebooks"; \
+	test -z "$$failed" || { echo "make gpu: failed:$$failed" >&2; exit 1; }
 
 sass: $(INSTALLED)
 	$(BIN)/pip install --quiet --editable '.[sass]'
