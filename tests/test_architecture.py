@@ -38,16 +38,16 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
     "fragments": (f"{ACCESS} indexmap inttuples layouts", "numpy"),
     "search": (f"{ACCESS} memory {LAYOUT}", "numpy"),
     # Kernels, and what they were seen to do.
-    "ptx": (f"{ACCESS} fragments trace", "numpy numba llvmlite"),
+    "ptx": (f"{FOUNDATION} fragments trace", "numpy numba llvmlite"),
     "kernels": ("ptx", "numpy numba"),
     "trace": (f"{ACCESS} memory lowering? ptx?", "numpy"),
     "lowering": (f"{ACCESS} memory trace", "numpy numba"),
     "records": (FOUNDATION, ""),
     "validation": (f"{ACCESS} memory records", "numpy"),
     # What is measured, and on which GPU it was.
-    "experiments": ("kernels ptx machine", "numpy numba"),
+    "experiments": ("kernels", "numpy"),
     "measure": ("errors records experiments ptx", "numpy numba torch cupy"),
-    "counters": ("errors records experiments measure", "numpy numba"),
+    "counters": ("errors records experiments measure", ""),
     "reconcile": ("errors records experiments measure trace lowering", "numpy"),
     # What people see.
     "display": (f"{ACCESS} memory", ""),
