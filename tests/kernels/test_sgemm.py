@@ -212,7 +212,7 @@ def test_the_order_of_the_blocks_leaves_no_tile_out(tiles_down: int, tiles_acros
 def test_the_roof_sums_its_chains(n_rounds: int) -> None:
     dst = np.full(96, np.nan, np.float32)
     t = trace(sgemm.fma_roof, 3, 32, dst, np.float32(0.5), n_rounds)
-    np.testing.assert_allclose(dst, sgemm.fma_roof_reference(96, 0.5, n_rounds), rtol=1e-6)
+    np.testing.assert_allclose(dst, sgemm.reference_fma_roof(96, 0.5, n_rounds), rtol=1e-6)
     assert (t.hazards, t.global_.load.requests) == ([], 0)
 
 

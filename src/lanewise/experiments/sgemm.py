@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.experiments.h200 import SMS
 from lanewise.experiments.plan import Case, Ceiling, Experiment, Problem
 from lanewise.kernels import sgemm, sgemm_fast, sgemm_pipelined, sgemm_registers
 
 SIZE = 4096  # where rungs are compared by time
 SMALL, LARGE = (64, 96, 64), (256, 128, 64)  # where they are counted: m, n, k
 ROOF_THREADS = 512  # of a block; 4 blocks fill a multiprocessor
-ROOF_BLOCKS, ROOF_ROUNDS = 132 * 4 * 2, 1024
+ROOF_BLOCKS, ROOF_ROUNDS = SMS * 4 * 2, 1024
 
 Totals = Mapping[str, int]
 Size = tuple[int, int, int]
@@ -284,7 +285,7 @@ def _roof_inputs(rng: np.random.Generator) -> Mapping[str, Any]:
 
 
 def _roof_outputs(n_threads: int, n_rounds: int, values: Mapping[str, Any]) -> Mapping[str, np.ndarray]:
-    return {"dst": sgemm.fma_roof_reference(n_threads, float(values["factor"]), n_rounds)}
+    return {"dst": sgemm.reference_fma_roof(n_threads, float(values["factor"]), n_rounds)}
 
 
 def roof(n_blocks: int, n_rounds: int) -> Case:

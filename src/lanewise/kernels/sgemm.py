@@ -6,7 +6,7 @@ reads a column of A's tile), `vectors_32` (16 bytes a load), and `fma_roof` (no 
 
 A, B and C are float32 matrices of `(m, k)`, `(k, n)` and `(m, n)` elements, rows contiguous; C must not
 overlap the others. Any size unless the rung says otherwise. Reference: `reference(A, B)`. Several elements a
-thread are in `sgemm_registers`, two tiles at a time and the fastest rung in `sgemm_pipelined`.
+thread are in `sgemm_registers`, two tiles at a time in `sgemm_pipelined`, the fastest rungs in `sgemm_fast`.
 """
 
 import numpy as np
@@ -61,7 +61,7 @@ def exchanged(A, B, C):
 
 @cuda.jit
 def tiled_16(A, B, C):
-    """Changed (from `naive`): a block reads 16 x 16 tiles of A and B once for all its threads."""
+    """Changed from `naive`: a block reads 16 x 16 tiles of A and B once for all its threads."""
     a_tile = cuda.shared.array((16, 16), float32)
     b_tile = cuda.shared.array((16, 16), float32)
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
@@ -103,7 +103,7 @@ def padded_16(A, B, C):
 
 @cuda.jit
 def columns_16(A, B, C):
-    """Changed (from `tiled_16`): x runs down the rows of the tile, so a warp reads a column of A's tile.
+    """Changed from `tiled_16`: x runs down the rows of the tile, so a warp reads a column of A's tile.
 
     Global memory is still read along rows. The grid is that of the other rungs, x along the columns.
     """
@@ -148,7 +148,7 @@ def columns_17(A, B, C):
 
 @cuda.jit
 def tiled_32(A, B, C):
-    """Changed (from `tiled_16`): tiles of 32 x 32, so each element of A and B is read half as often."""
+    """Changed from `tiled_16`: tiles of 32 x 32, so each element of A and B is read half as often."""
     a_tile = cuda.shared.array((32, 32), float32)
     b_tile = cuda.shared.array((32, 32), float32)
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
@@ -195,7 +195,7 @@ def vectors_32(A, B, C):
 def fma_roof(dst, factor, n_rounds):
     """A roof: a thread runs `N_CHAINS` chains of `N_STEPS * n_rounds` fused multiply-adds in registers.
 
-    dst (float32, one element a thread) receives the sum of the chains. Reference: `fma_roof_reference`.
+    dst (float32, one element a thread) receives the sum of the chains. Reference: `reference_fma_roof`.
     """
     acc = cuda.local.array(N_CHAINS, float32)
     thread = cuda.grid(1)
@@ -212,7 +212,7 @@ def fma_roof(dst, factor, n_rounds):
     dst[thread] = total
 
 
-def fma_roof_reference(n_threads: int, factor: float, n_rounds: int) -> np.ndarray:
+def reference_fma_roof(n_threads: int, factor: float, n_rounds: int) -> np.ndarray:
     """What `fma_roof` writes, up to the rounding of each step: a geometric sum. `factor` must not be 1."""
     shrunk = factor ** (N_STEPS * n_rounds)
     addends = np.arange(n_threads) * (1 - shrunk) / (1 - factor)

@@ -126,7 +126,7 @@ def four_steps(acc, a_tiles, a_at, b_tiles, b_at, a0, a1, b):
 
 @cuda.jit(launch_bounds=(BLOCK, 2))
 def warp_tiles(A, B, C):
-    """Changed (from `sgemm_pipelined.async_copies`): 64 x 64 elements a warp, 16 x 8 a thread; see above."""
+    """Changed from `sgemm_pipelined.async_copies`: 64 x 64 elements a warp, 16 x 8 a thread; see above."""
     a_tiles = cuda.shared.array(A_ELEMS, float32)
     b_tiles = cuda.shared.array(B_ELEMS, float32)
     acc = cuda.local.array(N_ACC, float32)

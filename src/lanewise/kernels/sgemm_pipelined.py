@@ -19,7 +19,7 @@ A_TILES, B_TILES = (2, 8, 132), (2, 8, 128)  # buffer, k, row or column
 
 @cuda.jit
 def double_buffered(A, B, C):
-    """Changed (from `sgemm_registers.fragments_132`): two pairs of tiles, so one barrier a step is enough."""
+    """Changed from `sgemm_registers.fragments_132`: two pairs of tiles, so one barrier a step is enough."""
     a_tiles = cuda.shared.array(A_TILES, float32)
     b_tiles = cuda.shared.array(B_TILES, float32)
     acc = cuda.local.array((8, 8), float32)

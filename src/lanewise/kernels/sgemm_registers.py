@@ -27,7 +27,7 @@ TILES, DEPTHS = (16, 32, 64, 128), (8, 16, 32)
 
 @cuda.jit
 def registers_4x4(A, B, C):
-    """Changed (from `sgemm.vectors_32`): 64 x 64 elements a block; a thread computes 4 x 4, 16 apart.
+    """Changed from `sgemm.vectors_32`: 64 x 64 elements a block; a thread computes 4 x 4, 16 apart.
 
     Tile 64, depth 16.
     """
