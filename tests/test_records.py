@@ -16,7 +16,7 @@ from lanewise.errors import UnknownRecord
 from lanewise.experiments import Case, experiments_of, topics
 from lanewise.measure import store
 from lanewise.measure.runner import TABLE as TIMES
-from lanewise.records import counter_table, kernel_hash, record, recorded_gpus, recorded_topics
+from lanewise.records import code_hash, counter_table, kernel_hash, record, recorded_gpus, recorded_topics
 from lanewise.validation import Agreement, agreement
 
 LANES = range(32)
@@ -231,3 +231,21 @@ def test_a_record_may_state_its_own_provenance() -> None:
     about = record("h200", "profiler").provenance
     assert about.method.startswith("ncu --query-metrics")
     assert recorded_topics("no-such-gpu") == ()
+
+
+def test_the_hash_of_a_kernel_changes_with_its_code_alone() -> None:
+    def one(x):  # type: ignore[no-untyped-def]
+        """A docstring."""
+        return x + 1  # a comment
+
+    first = code_hash(one)
+
+    def one(x):  # type: ignore[no-untyped-def,no-redef]
+        return x + 1
+
+    assert code_hash(one) == first
+
+    def one(x):  # type: ignore[no-untyped-def,no-redef]
+        return x + 2
+
+    assert code_hash(one) != first
