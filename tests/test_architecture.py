@@ -51,10 +51,15 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
     "reconcile": ("errors records experiments measure trace lowering", "numpy"),
     # What people see.
     "display": (f"{ACCESS} memory", ""),
+    "results": ("errors records display", ""),
     "figures": (f"{ACCESS} memory {LAYOUT} records", "numpy matplotlib"),
     "checks": (f"{ACCESS} memory trace", "numpy"),
     "grading": ("errors text memory trace checks records", "numpy nbformat"),
-    "__init__": (f"{ACCESS} memory {LAYOUT} search trace checks records validation display figures", ""),
+    "claims": (
+        f"{ACCESS} memory {LAYOUT} search trace lowering records results display kernels? experiments?",
+        "numpy",
+    ),
+    "__init__": (f"{ACCESS} memory {LAYOUT} search trace checks records results validation display figures", ""),
     "__main__": ("*", "numpy typer rich"),
 }
 

@@ -1,0 +1,214 @@
+"""Every claim of the articles is in the audit, and its verdict is the one that its check computes."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lanewise import claims
+from lanewise.claims import Claim, Document, InvalidClaim, Run, Trial, Verdict, about, at_least, judge
+from lanewise.errors import UnknownRecord
+from lanewise.records import counter_table, record
+from lanewise.results import experiment
+
+BOOK = Path(__file__).resolve().parent.parent / "book"
+PAGES = """introduction banks padding swizzle tensor_cores coalescing async_pipelines sgemm hgemm
+    reduction_scan_fft layouts_in_ai layernorm_gelu attention profiling when_it_does_not_matter"""
+# The ids of the audit: article A makes 79 claims, and so on; C has no number 52.
+IDS = [
+    f"C{article}-{n:02}"
+    for article, last in {"A": 79}.items()
+    for n in range(1, last + 1)
+    if f"C{article}{n}" != "CC52"
+]
+ALL = claims.all_claims()
+
+
+def disagreements(audited: Iterable[Claim]) -> list[str]:
+    """Claims whose computed verdict is not the declared one, with the findings that say so."""
+    return [
+        f"{each.id}: declared {each.declared.name}, computed {each.verdict.name}: "
+        + "; ".join(map(str, each.findings))
+        for each in audited
+        if each.verdict is not each.declared
+    ]
+
+
+@pytest.mark.xfail(reason="the audit is being written", strict=False)
+def test_no_claim_is_left_out() -> None:
+    assert [each.id for each in ALL] == IDS
+
+
+def test_no_id_is_used_twice_or_unknown() -> None:
+    assert [id for id, n in Counter(each.id for each in ALL).items() if n > 1] == []
+    assert [each.id for each in ALL if not re.fullmatch(r"C[ABCD]-\d\d", each.id)] == []
+
+
+@pytest.mark.parametrize("each", ALL, ids=lambda each: each.id)
+def test_the_verdict_is_what_the_check_computes(each: Claim) -> None:
+    assert disagreements([each]) == []
+
+
+@pytest.mark.parametrize("each", ALL, ids=lambda each: each.id)
+def test_a_claim_says_something_and_why(each: Claim) -> None:
+    assert each.says.endswith((".", "?", '."'))
+    assert each.why.endswith(".")
+    assert len(each.why) < 500
+    assert each.topic in PAGES.split()
+    for text in (each.says, each.why):
+        assert "  " not in text
+        assert "\n" not in text
+
+
+@pytest.mark.parametrize("each", ALL, ids=lambda each: each.id)
+def test_a_flipped_verdict_is_noticed(each: Claim) -> None:
+    others = [verdict for verdict in Verdict if verdict is not each.declared]
+    flipped = [replace(each, declared=verdict) for verdict in others]
+    assert len(disagreements(flipped)) == len(others)
+
+
+def test_a_flipped_finding_changes_the_verdict() -> None:
+    """The verdict hangs on what was found: if every stated case held, nothing would be wrong."""
+    for each in ALL:
+        honest = tuple(replace(finding, says=finding.found) for finding in each.findings)
+        assert judge(honest, each.private) not in (Verdict.WRONG, Verdict.IMPRECISE), each.id
+        if each.declared is Verdict.OK:
+            broken = (replace(each.findings[0], says="something else"), *each.findings[1:])
+            assert judge(broken, each.private) is not Verdict.OK, each.id
+
+
+def has_rows(source: str) -> bool:
+    """Whether an experiment, or another record, has anything recorded."""
+    if re.match(r"E-\d\d", source):
+        run = experiment("h200", source)
+        return bool(run.times or run.counters)
+    try:
+        return bool(counter_table("h200", source).launches)
+    except UnknownRecord:
+        return any(record("h200", source).tables.values())
+
+
+@pytest.mark.parametrize("source", sorted({source for each in ALL for source in each.records}))
+def test_a_record_that_decides_has_rows(source: str) -> None:
+    assert has_rows(source)
+
+
+def test_a_record_that_is_not_there_is_noticed() -> None:
+    with pytest.raises(UnknownRecord):
+        has_rows("E-99")
+
+
+def test_documents_are_public_pages() -> None:
+    for document in {document for each in ALL for document in each.documents}:
+        assert document.url.startswith("https://"), document
+        assert document.title
+        assert document.section
+
+
+def labels_of(slug: str) -> set[str]:
+    """The labels that are on a page."""
+    return set(re.findall(r"(?<![\w`])\(([a-z0-9-]+)\)=", (BOOK / f"{slug}.ipynb").read_text()))
+
+
+def test_sections_that_are_named_exist() -> None:
+    missing = [
+        f"{each.id}: {each.topic} has no label {each.section}"
+        for each in ALL
+        if each.section and (BOOK / f"{each.topic}.ipynb").exists()
+        if each.section not in labels_of(each.topic)
+    ]
+    assert missing == []
+
+
+# --- The rule, and what it is made of.
+
+
+def findings(*cases: tuple[str, object, object]) -> tuple[claims.Finding, ...]:
+    trial = Trial()
+    for weight, says, found in cases:
+        record = {"source": "E-01"} if weight == "here" else {}
+        getattr(trial, weight)("case", says, found, **record)
+    return tuple(trial.findings)
+
+
+@pytest.mark.parametrize(
+    ("cases", "private", "verdict"),
+    [
+        ([("stated", 1, 1)], "", Verdict.OK),
+        ([("stated", 1, 2)], "", Verdict.WRONG),
+        ([("stated", 1, 1), ("wider", 1, 2)], "", Verdict.IMPRECISE),
+        ([("stated", 1, 2), ("wider", 1, 2)], "", Verdict.WRONG),
+        ([("here", 1, 2)], "", Verdict.HW),
+        ([("here", 1, 1), ("stated", 1, 1)], "", Verdict.HW),
+        ([("here", 1, 1), ("wider", 1, 2)], "", Verdict.IMPRECISE),
+        ([], "a private kernel", Verdict.NC),
+        ([("stated", 1, 1)], "a private kernel", Verdict.NC),
+        ([("stated", 1, 2)], "a private kernel", Verdict.WRONG),
+        ([("stated", at_least(10), 12.5)], "", Verdict.OK),
+        ([("stated", at_least(10), 1.2)], "", Verdict.WRONG),
+        ([("stated", about(100, 0.05), 104)], "", Verdict.OK),
+        ([("stated", about(100, 0.05), 106)], "", Verdict.WRONG),
+    ],
+)
+def test_the_rule(cases: list[tuple[str, object, object]], private: str, verdict: Verdict) -> None:
+    assert judge(findings(*cases), private) is verdict
+
+
+def test_a_check_that_finds_nothing_is_refused() -> None:
+    @claims.claim("CA-99", "banks", Verdict.OK)
+    def idle(trial: Trial) -> str:
+        """Something."""
+        return "Nothing was looked at."
+
+    with pytest.raises(InvalidClaim, match="CA-99: its check found nothing"):
+        _ = idle.verdict
+
+
+def test_a_claim_without_words_is_refused() -> None:
+    with pytest.raises(InvalidClaim, match="CA-99: its check has no docstring"):
+        claims.claim("CA-99", "banks", Verdict.OK)(lambda trial: "")
+
+
+def test_an_unknown_claim_is_refused() -> None:
+    with pytest.raises(InvalidClaim, match="'CA-00' is no claim"):
+        claims.find("CA-00")
+
+
+def test_a_listing_has_one_directive_a_claim_and_says_what_decided() -> None:
+    @claims.claim("CA-99", "banks", Verdict.WRONG, section="banks-rule")
+    def made(trial: Trial) -> str:
+        """Two | three."""
+        trial.stated("a|b", 2, 3, Document("PTX ISA", "ldmatrix", "https://docs.nvidia.com/"))
+        trial.wider("ratio", at_least(10), 1 / 3, "E-05")
+        trial.stated("traced", True, True, Run("trace of naive"))
+        return "So it is."
+
+    assert claims.Listing((made,))._repr_markdown_().splitlines() == [
+        ":::{claim} CA-99",
+        ":verdict: wrong",
+        ":article: A",
+        ":topic: banks",
+        ":section: banks-rule",
+        "",
+        "Two | three.",
+        "",
+        "So it is.",
+        "",
+        "| case | the claim says | we find | decided by |",
+        "| :--- | :--- | :--- | :--- |",
+        r"| a\|b | 2 | 3 | [PTX ISA, ldmatrix](https://docs.nvidia.com/) |",
+        "| ratio | at least 10 | 0.333 | record E-05 |",
+        "| traced | yes | yes | trace of naive |",
+        "",
+        ":::",
+    ]
+    assert repr(claims.Listing((made,))) == "CA-99 wrong"
+
+
+def test_the_list_can_be_narrowed() -> None:
+    assert {each.article for each in claims.select(article="A")} == {"A"}
+    assert {each.topic for each in claims.select(topic="padding")} == {"padding"}
+    assert {each.verdict for each in claims.select(verdict=Verdict.OK)} == {Verdict.OK}
