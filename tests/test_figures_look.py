@@ -28,6 +28,7 @@ from lanewise.figures import (
     draw_bank_map,
     draw_comparison,
     draw_degree_curve,
+    draw_lines,
     draw_replay,
     draw_sectors,
     draw_swizzle_bits,
@@ -73,6 +74,17 @@ EXAMPLES: dict[str, Callable[..., Drawing]] = {
     ),
     "comparison": lambda **k: draw_comparison(
         ["a", "b"], {"wavefronts": [1048576, 32768], "excess": [1e6, None]}, **k
+    ),
+    "curve, lines": lambda **k: draw_lines(
+        [1, 2, 4, 64],
+        {"copy": [7.5, 9, 20, 512], "stride 8": [0.5, None, 3, 4]},
+        xlabel="size (MiB)",
+        ylabel="GB/s",
+        log_x=True,
+        log_y=True,
+        level=("roof", 600),
+        title="Roofs",
+        **k,
     ),
 }
 

@@ -12,7 +12,8 @@ The map, from data to verdict:
 - `machine`: constants of each GPU generation, and occupancy.
 - `trace`: runs a numba.cuda kernel with no GPU and counts every access of every line; `check` turns the
   result into verdicts in sentences.
-- `records`: what was measured, with its provenance; `validation` replays it through the model.
+- `records`: what was measured, with its provenance; `results` reads an experiment's figures from them,
+  `validation` replays the counters through the model.
 - `kernels`, `ptx`, `experiments`, `measure`, `counters` and `reconcile` are not loaded here: they need numba
   or a GPU. `python -m lanewise --help` shows what one can do with them.
 - `figures`, `display`: drawings, tables and sentences for pages (`figures` loads matplotlib on first use).
@@ -32,6 +33,7 @@ from lanewise import (
     machine,
     memory,
     records,
+    results,
     search,
     swizzles,
     tma,
@@ -62,6 +64,7 @@ __all__ = [
     "machine",
     "memory",
     "records",
+    "results",
     "search",
     "search_layouts",
     "shared_cost",

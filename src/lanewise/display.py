@@ -27,28 +27,32 @@ class NoSource(Error):
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under headers; `numeric` says which columns are set to the right."""
+    """Rows of text under headers; `numeric` says which columns are set to the right, `note` stands below."""
 
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numeric: tuple[bool, ...]
+    note: str = ""
 
     def _repr_markdown_(self) -> str:
         rule = ["---:" if number else ":---" for number in self.numeric]
         escaped = [[cell.replace("|", "\\|") for cell in row] for row in (self.headers, *self.rows)]
         lines = [escaped[0], rule, *escaped[1:]]
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        below = f"\n\n*{self.note}*" if self.note else ""
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines) + below
 
     def __repr__(self) -> str:
         table = (self.headers, *self.rows)
         widths = [max(len(row[column]) for row in table) for column in range(len(self.headers))]
-        return "\n".join(
+        below = f"\n{self.note}" if self.note else ""
+        text = "\n".join(
             "  ".join(
                 cell.rjust(width) if number else cell.ljust(width)
                 for cell, width, number in zip(row, widths, self.numeric, strict=True)
             ).rstrip()
             for row in table
         )
+        return text + below
 
 
 @dataclass(frozen=True)
@@ -64,11 +68,11 @@ class Sentence:
         return self.markdown
 
 
-def table(rows: Iterable[Mapping[str, object]]) -> Table:
+def table(rows: Iterable[Mapping[str, object]], note: str = "") -> Table:
     """Make a table of rows that map each header to a value.
 
     Integers get thousands separators, True and False become yes and no, None an empty cell; give other
-    numbers as text in the form they should have.
+    numbers as text in the form they should have. `note` is a sentence below: where the numbers come from.
 
     >>> table([{"read": "`s[lane]`", "wavefronts": 1}, {"read": "`s[32 * lane]`", "wavefronts": 1024}])
     read             wavefronts
@@ -91,7 +95,7 @@ def table(rows: Iterable[Mapping[str, object]]) -> Table:
             )
     numeric = tuple(all(_is_number(record[header]) for record in records) for header in headers)
     cells = tuple(tuple(_cell(record[header]) for header in headers) for record in records)
-    return Table(tuple(map(str, headers)), cells, numeric)
+    return Table(tuple(map(str, headers)), cells, numeric, note)
 
 
 def compare(accesses: Mapping[str, WarpAccess], *columns: str, label: str = "access") -> Table:
