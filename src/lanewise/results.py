@@ -96,7 +96,7 @@ class Results:
         return float(self.row(label, problem)["us"][1])
 
     def gb_per_s(self, label: str, problem: str | None = None) -> float:
-        """The rate of the bytes that any solution must move, 10^9 a second; `UnknownRecord` if there is none."""
+        """The rate of the bytes any solution must move, 10^9 a second. `UnknownRecord` if there is none."""
         return float(self._figure(self.row(label, problem), "gb_per_s"))
 
     def tflop_per_s(self, label: str, problem: str | None = None) -> float:
