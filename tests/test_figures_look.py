@@ -28,7 +28,9 @@ from lanewise.figures import (
     draw_bank_map,
     draw_comparison,
     draw_degree_curve,
+    draw_fragment,
     draw_lines,
+    draw_matrix_move,
     draw_replay,
     draw_sectors,
     draw_swizzle_bits,
@@ -37,6 +39,7 @@ from lanewise.figures import (
     svg,
 )
 from lanewise.figures.grid import shade
+from lanewise.fragments import M16N8K16
 from lanewise.swizzles import Swizzle, xor_tile
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
@@ -66,6 +69,10 @@ EXAMPLES: dict[str, Callable[..., Drawing]] = {
     ),
     "swizzle": lambda **k: draw_swizzle_bits(Swizzle(3, 4, 3), **k),
     "swizzle, wide": lambda **k: draw_swizzle_bits(Swizzle(5, 7, 6), **k),
+    "fragment": lambda **k: draw_fragment(M16N8K16.a, lane=5, **k),
+    "fragment, by columns": lambda **k: draw_fragment(M16N8K16.b, **k),
+    "matrix move": lambda **k: draw_matrix_move("ldmatrix.x4", lane=9, **k),
+    "matrix move, by columns": lambda **k: draw_matrix_move("stmatrix.x1.trans", **k),
     "sectors": lambda **k: draw_sectors(F("ld.global.b32", lambda n: 8 * n + 4), **k),
     "sectors, halves": lambda **k: draw_sectors(F("st.global.b16", lambda n: 6 * n), **k),
     "sectors, far": lambda **k: draw_sectors(F("ld.global.b128", lambda n: 12800 * n), **k),
