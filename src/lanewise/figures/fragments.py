@@ -22,7 +22,7 @@ NUMBERS = 0.9  # above all blocks, for the numbers of the columns
 GIVER = 2.2  # to the left of a matrix, for the lanes that point at its rows
 EDGE = 0.4
 BELOW = 0.3  # below a matrix, before the label of the next
-NARROWEST = 17.0  # cells that a heading needs
+NARROWEST, NARROWEST_MOVE = 17.0, 19.5  # cells that a heading needs
 
 
 def draw_fragment(
@@ -91,7 +91,7 @@ def draw_matrix_move(
     across = min(move.n_matrices, 2)
     down = move.n_matrices // across
     step = GIVER + MATRIX + GAP
-    width = max(GAP + across * step + EDGE, NARROWEST)
+    width = max(GAP + across * step + EDGE, NARROWEST_MOVE)
     heading = heading_height(CELL_PT)
     verb = "give" if instruction.startswith("st") else "get"
     subtitle = f"left: lanes that point at a row; in it: lanes that {verb} its pairs"
