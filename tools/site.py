@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from typing import TYPE_CHECKING
 
 from tools.notebooks import ROOT
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext
 
 BUILT = ROOT / "_build" / "html"
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -60,12 +62,14 @@ def serve(folder: Path = BUILT) -> Iterator[str]:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium() -> Iterator["Browser"]:
     """A headless Chromium, closed at the end."""
     path = find_chromium()
     if path is None:
         names = ", ".join(CHROMIUM_NAMES)
         raise FileNotFoundError(f"no Chromium (looked for {names}). On Debian: apt install chromium")
+    from playwright.sync_api import sync_playwright  # here, since a machine with a GPU may lack it
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(CHROMIUM_FLAGS))
         try:
@@ -74,7 +78,7 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
-def context(browser: Browser, size: tuple[int, int], theme: str) -> BrowserContext:
+def context(browser: "Browser", size: tuple[int, int], theme: str) -> "BrowserContext":
     """A fresh profile with a window of `size` CSS pixels that shows pages in one theme, "light" or "dark"."""
     width, height = size
     fresh = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce")
