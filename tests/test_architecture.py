@@ -43,23 +43,29 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
     "trace": (f"{ACCESS} memory lowering? ptx?", "numpy"),
     "lowering": (f"{ACCESS} memory trace", "numpy numba"),
     "records": (FOUNDATION, ""),
+    "profiler": ("errors", ""),
     "validation": (f"{ACCESS} memory records", "numpy"),
     # What is measured, and on which GPU it was.
     "experiments": ("kernels", "numpy"),
     "measure": ("errors records experiments ptx", "numpy numba torch cupy"),
     "counters": ("errors records experiments measure", ""),
     "reconcile": ("errors records experiments measure trace lowering", "numpy"),
+    # How long tiles take through buffers.
+    "pipeline": (FOUNDATION, ""),
     # What people see.
     "display": (f"{ACCESS} memory", ""),
     "results": ("errors records display", ""),
-    "figures": (f"{ACCESS} memory {LAYOUT} records", "numpy matplotlib"),
+    "figures": (f"{ACCESS} memory {LAYOUT} records pipeline", "numpy matplotlib"),
     "checks": (f"{ACCESS} memory trace", "numpy"),
     "grading": ("errors text memory trace checks records", "numpy nbformat"),
     "claims": (
         f"{ACCESS} memory {LAYOUT} search trace lowering records results display kernels? experiments?",
         "numpy",
     ),
-    "__init__": (f"{ACCESS} memory {LAYOUT} search trace checks records results validation display figures", ""),
+    "__init__": (
+        f"{ACCESS} memory {LAYOUT} search trace checks records results validation pipeline display figures",
+        "",
+    ),
     "__main__": ("*", "numpy typer rich"),
 }
 

@@ -34,12 +34,14 @@ from lanewise.figures import (
     draw_replay,
     draw_sectors,
     draw_swizzle_bits,
+    draw_timeline,
     gcd_law,
     style,
     svg,
 )
 from lanewise.figures.grid import shade
 from lanewise.fragments import M16N8K16
+from lanewise.pipeline import Pipeline
 from lanewise.swizzles import Swizzle, xor_tile
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
@@ -82,6 +84,8 @@ EXAMPLES: dict[str, Callable[..., Drawing]] = {
     "comparison": lambda **k: draw_comparison(
         ["a", "b"], {"wavefronts": [1048576, 32768], "excess": [1e6, None]}, **k
     ),
+    "timeline": lambda **k: draw_timeline(Pipeline(9, 2, 2, 1, latency=5, blocks=2), title="Blocks", **k),
+    "timeline, narrow boxes": lambda **k: draw_timeline(Pipeline(24, 3, 0.1, 4), **k),
     "curve, lines": lambda **k: draw_lines(
         [1, 2, 4, 64],
         {"copy": [7.5, 9, 20, 512], "stride 8": [0.5, None, 3, 4]},

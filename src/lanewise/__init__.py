@@ -16,6 +16,7 @@ The map, from data to verdict:
   `validation` replays the counters through the model.
 - `kernels`, `ptx`, `experiments`, `measure`, `counters` and `reconcile` are not loaded here: they need numba
   or a GPU. `python -m lanewise --help` shows what one can do with them.
+- `pipeline`: when tiles are copied and worked on, as arithmetic.
 - `figures`, `display`: drawings, tables and sentences for pages (`figures` loads matplotlib on first use).
 
 Every error raised on purpose is an `Error`.
@@ -32,6 +33,7 @@ from lanewise import (
     layouts,
     machine,
     memory,
+    pipeline,
     records,
     results,
     search,
@@ -63,6 +65,7 @@ __all__ = [
     "layouts",
     "machine",
     "memory",
+    "pipeline",
     "records",
     "results",
     "search",

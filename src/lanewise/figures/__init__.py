@@ -20,6 +20,10 @@ Kernels:
 
 - `draw_trace(trace)`: the source of a traced kernel with the cost of every access under its line.
 
+Pipelines:
+
+- `draw_timeline(pipeline)`: when each buffer is filled and worked on.
+
 Charts:
 
 - `draw_degree_curve(strides, wavefronts)`: cost against stride, with the gcd law.
@@ -46,6 +50,7 @@ from lanewise.figures.lines import draw_lines
 from lanewise.figures.listing import draw_trace
 from lanewise.figures.replay import draw_replay
 from lanewise.figures.sectors import draw_sectors
+from lanewise.figures.timeline import draw_timeline
 
 __all__ = [
     "Drawing",
@@ -60,6 +65,7 @@ __all__ = [
     "draw_replay",
     "draw_sectors",
     "draw_swizzle_bits",
+    "draw_timeline",
     "draw_trace",
     "gcd_law",
 ]
