@@ -1,5 +1,6 @@
 """Every notebook obeys every rule; every rule can fail; re-running a notebook changes nothing."""
 
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,18 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tools import notebook_rules as rules
-from tools.notebooks import ROOT, find_notebooks, is_lab, main, normalise, read, refresh, text_of
+from tools import setup_cell
+from tools.notebooks import (
+    ROOT,
+    find_notebooks,
+    is_lab,
+    main,
+    normalise,
+    read,
+    refresh,
+    text_of,
+    with_setup_cell,
+)
 from tools.prose import computed_numbers, myst_syntax
 
 NOTEBOOKS = find_notebooks()
@@ -78,13 +90,13 @@ def test_normal_form_is_checked(spoil: str) -> None:
     if spoil == "id":
         spoilt.cells[0].id = "b2a7c1d9"
     elif spoil == "metadata":
-        spoilt.cells[1].metadata["execution"] = {"iopub.execute_input": "2026-01-01T00:00:00Z"}
+        spoilt.cells[-1].metadata["execution"] = {"iopub.execute_input": "2026-01-01T00:00:00Z"}
     elif spoil == "kernel":
         spoilt.metadata.kernelspec = {"display_name": "my-env", "language": "python", "name": "my-env"}
     elif spoil == "output":
-        spoilt.cells[1].outputs[0].metadata = {"needs_background": "light"}
+        spoilt.cells[-1].outputs[0].metadata = {"needs_background": "light"}
     elif spoil == "alt":
-        spoilt.cells[1].metadata.mystnb.image.alt = "A bank map."
+        spoilt.cells[-1].metadata.mystnb.image.alt = "A bank map."
     else:
         spoilt.metadata.language_info = {"name": "python", "version": "3.11.7"}
     assert "not in normal form" in "".join(rules.is_normal(spoilt, CHAPTER))
@@ -107,10 +119,10 @@ def test_a_lab_is_told_by_its_own_folder() -> None:
     assert not is_lab(Path("/home/ada/labs/lanewise/book/banks.ipynb"))
 
 
-@pytest.mark.parametrize("count", [None, 2])
+@pytest.mark.parametrize("count", [None, 3])
 def test_a_cell_that_was_not_run_in_order_is_found(count: int | None) -> None:
     found = complaints(rules.was_run_in_order, code("x = 1", count=count))
-    assert f"has execution count {count}, expected 1" in found
+    assert f"('x = 1') has execution count {count}, expected 2" in found
 
 
 @pytest.mark.parametrize("source", ["x", "print(x)", "x + 1", "access.lanes"])
@@ -149,7 +161,7 @@ def test_a_figure_of_pixels_and_a_second_figure_are_found() -> None:
 def test_a_page_whose_alternative_text_is_stale_is_found() -> None:
     stale = notebook(code("drawing", drawn()))
     assert not [*rules.describes_its_figures(stale, CHAPTER)]
-    stale.cells[0].outputs[0].data["text/plain"] = ALT_TEXT.replace("32", "31")
+    stale.cells[-1].outputs[0].data["text/plain"] = ALT_TEXT.replace("32", "31")
     assert "not the figure's text" in "".join(rules.describes_its_figures(stale, CHAPTER))
 
 
@@ -232,6 +244,128 @@ def test_common_mark_and_mathematics_are_not_mistaken_for_myst() -> None:
     assert myst_syntax("# Title\n\n```python\nx = {1}\n```\n\n$x_{1}$, `{}`, **bold**, [link](x.md)") == []
 
 
+# The set-up cell.
+
+ADDRESS = "git+https://github.com/OWNER/lanewise@main"
+
+
+def test_a_chapter_with_code_begins_with_the_set_up_cell() -> None:
+    result = new_output("execute_result", {"text/plain": "1"}, execution_count=1)
+    plain = new_notebook(cells=[prose("# A"), code("1", result), code("x = 2", count=2)])
+    given = with_setup_cell(plain, CHAPTER, ADDRESS)
+    title, setup, first, second = given.cells
+    assert (title.source, first.source, second.source) == ("# A", "1", "x = 2")
+    assert setup.source == setup_cell.source(ADDRESS)
+    assert setup.metadata.tags == ["remove-cell"]
+    assert [cell.execution_count for cell in (setup, first, second)] == [1, 2, 3]
+    assert first.outputs[0].execution_count == 2
+    assert with_setup_cell(given, CHAPTER, ADDRESS) == given
+    moved = with_setup_cell(given, CHAPTER, "")
+    assert 'address = ""' in moved.cells[1].source
+    assert [cell.execution_count for cell in moved.cells[1:]] == [1, 2, 3]
+
+
+def test_labs_and_pages_without_code_need_no_set_up_cell() -> None:
+    for cells, path in (([prose("# A")], CHAPTER), ([code("x = 1")], LAB)):
+        assert with_setup_cell(new_notebook(cells=cells), path, ADDRESS).cells == cells
+
+
+def test_a_notebook_that_was_not_run_stays_so() -> None:
+    given = with_setup_cell(new_notebook(cells=[code("x = 1", count=None)]), CHAPTER, ADDRESS)
+    assert [cell.execution_count for cell in given.cells] == [None, None]
+
+
+def test_a_changed_or_second_set_up_cell_is_found() -> None:
+    rule = rules.can_set_itself_up
+    changed = notebook(code("x = 1"))
+    assert not [*rule(changed, CHAPTER)]
+    changed.cells[0].source += " "
+    assert "is not the set-up cell" in "".join(rule(changed, CHAPTER))
+    assert "not in normal form" in "".join(rules.is_normal(changed, CHAPTER))
+    twice = notebook(code("x = 1"))
+    twice.cells.append(twice.cells[0])
+    assert "is a second set-up cell" in "".join(rule(twice, CHAPTER))
+    twice.cells = twice.cells[1:2]
+    assert "('x = 1') is not the set-up cell" in "".join(rule(twice, CHAPTER))
+
+
+@pytest.mark.parametrize("address", ["", ADDRESS])
+def test_the_set_up_cell_is_short(address: str) -> None:
+    lines = [line for line in setup_cell.source(address).splitlines() if line.strip()]
+    assert len(lines) <= rules.CODE_LINES_PER_CELL
+    assert max(map(len, lines)) <= 78
+
+
+@pytest.mark.parametrize(
+    ("repository", "address"),
+    [
+        ('{url: "", branch: main}', ""),
+        ("{branch: main}", ""),
+        ("{url: https://github.com/OWNER/lanewise, branch: main}", ADDRESS),
+        ("{url: https://github.com/OWNER/lanewise.git}", ADDRESS),
+        ("{url: https://github.com/OWNER/lanewise/, branch: next}", ADDRESS.replace("main", "next")),
+    ],
+)
+def test_the_address_is_the_one_of_the_configuration(tmp_path: Path, repository: str, address: str) -> None:
+    (tmp_path / "_config.yml").write_text(f"title: Trial\nrepository: {repository}\n")
+    assert setup_cell.address(tmp_path / "_config.yml") == address
+
+
+# A stand-in for pip: it notes what it was asked to do, and "installs" by a link to the package.
+PIP = f"""\
+import pathlib, sys
+pathlib.Path("asked.txt").write_text(" ".join(sys.argv[1:]))
+pathlib.Path("installed/lanewise").symlink_to({str(ROOT / "src" / "lanewise")!r})
+"""
+# A notebook's shell, in which Lanewise may be missing.
+SHELL = f"""\
+import sys
+if sys.argv[1] == "missing":
+    sys.path = [place for place in sys.path if place != {str(ROOT / "src")!r}] + ["installed"]
+from IPython.core.interactiveshell import InteractiveShell
+InteractiveShell.instance().run_cell(open("cell.txt").read()).raise_error()
+"""
+
+
+def run_setup(folder: Path, address: str, state: str) -> tuple[str, str]:
+    """What the set-up cell prints, and what it asks of pip, in a notebook in `folder`."""
+    (folder / "pip").mkdir()
+    (folder / "installed").mkdir()
+    (folder / "pip" / "__init__.py").touch()
+    (folder / "pip" / "__main__.py").write_text(PIP)
+    (folder / "cell.txt").write_text(setup_cell.source(address))
+    path = [str(folder), *([str(ROOT / "src")] if state == "there" else [])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "IPYTHONDIR": str(folder / "ipython")}
+    command = [sys.executable, "-c", SHELL, state]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    asked = folder / "asked.txt"
+    return done.stdout.replace("\r", ""), asked.read_text() if asked.exists() else ""
+
+
+def test_the_set_up_cell_does_nothing_where_lanewise_is(tmp_path: Path) -> None:
+    assert run_setup(tmp_path, ADDRESS, "there") == ("", "")
+
+
+def test_without_wheel_and_address_the_set_up_cell_says_what_to_do(tmp_path: Path) -> None:
+    printed, asked = run_setup(tmp_path, "", "missing")
+    assert printed == "Put Lanewise's wheel, lanewise-*.whl, beside this notebook.\n"
+    assert asked == ""
+
+
+@pytest.mark.parametrize(
+    ("address", "wheel"), [(ADDRESS, ""), ("", "lanewise-0.1.0-py3-none-any.whl"), (ADDRESS, "lanewise-1.whl")]
+)
+def test_the_set_up_cell_installs_and_changes_nothing_else(tmp_path: Path, address: str, wheel: str) -> None:
+    if wheel:
+        (tmp_path / wheel).touch()
+    printed, asked = run_setup(tmp_path, address, "missing")
+    assert asked == f"install --quiet --no-deps {wheel or address}"
+    last = printed.strip().splitlines()[-1]
+    assert re.match(r"Lanewise .*python \d.*numpy \d.* Kernels (are traced, not launched|can be traced)", last)
+
+
 # Running, normalising, comparing.
 
 
@@ -257,14 +391,14 @@ def test_a_second_run_changes_nothing(trial: Path) -> None:
 def test_the_run_stores_outputs_and_alternative_text(trial: Path) -> None:
     result = read(trial)
     assert [rule.__name__ for rule in rules.RULES if [*rule(result, CHAPTER)]] == []
-    assert [cell.id for cell in result.cells] == ["trial-000", "trial-001", "trial-002", "trial-003"]
-    assert result.cells[2].metadata.mystnb.image.alt == ALT_TEXT
-    assert result.cells[3].outputs[0].text == "32\n"
+    assert [cell.id for cell in result.cells] == ["trial-000", "trial-001", "trial-002", "trial-003", "trial-004"]
+    assert result.cells[3].metadata.mystnb.image.alt == ALT_TEXT
+    assert result.cells[4].outputs[0].text == "32\n"
 
 
 def test_an_error_keeps_its_message_and_loses_its_traceback() -> None:
     raised = new_output("error", ename="Error", evalue="no", traceback=["File /home/ada/x.py", "Error: no"])
-    assert notebook(code("f()", raised, tag="raises-exception")).cells[0].outputs[0].traceback == ["Error: no"]
+    assert notebook(code("f()", raised, tag="raises-exception")).cells[-1].outputs[0].traceback == ["Error: no"]
 
 
 def test_check_reports_without_writing(
@@ -290,9 +424,9 @@ def test_a_notebook_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("position", "where", "old", "new", "passes"),
     [
-        pytest.param(2, "image/svg+xml", ">32<", ">33<", True, id="bytes of a drawing"),
-        pytest.param(2, "text/plain", "to 31", "to 30", False, id="text of a drawing"),
-        pytest.param(3, "text", "32", "33", False, id="printed number"),
+        pytest.param(3, "image/svg+xml", ">32<", ">33<", True, id="bytes of a drawing"),
+        pytest.param(3, "text/plain", "to 31", "to 30", False, id="text of a drawing"),
+        pytest.param(4, "text", "32", "33", False, id="printed number"),
     ],
 )
 def test_strict_comparison_sees_numbers_and_not_the_bytes_of_a_drawing(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
+from tools import setup_cell
 from tools.notebooks import figures, is_lab, normalise, stored_alternative_text
 from tools.prose import computed_numbers, myst_syntax
 
@@ -34,6 +35,17 @@ def is_normal(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """Ids count the cells; metadata and alternative texts are those that tools/notebooks.py writes."""
     if notebook != normalise(notebook, path):
         yield f"{path} is not in normal form. Run: python -m tools.notebooks --no-run {path}"
+
+
+def can_set_itself_up(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """A chapter's first code cell, and no other, is the set-up cell that tools/setup_cell.py writes."""
+    expected = setup_cell.source(setup_cell.address())
+    cells = list(_code_cells(notebook))
+    if not is_lab(path) and cells and cells[0][1].source != expected:
+        yield f"{cells[0][0]} is not the set-up cell. Run: python -m tools.notebooks --no-run {path}"
+    for name, cell in cells[1:]:
+        if setup_cell.is_setup(cell):
+            yield f"{name} is a second set-up cell. Run: python -m tools.notebooks --no-run {path}"
 
 
 def was_run_in_order(notebook: NotebookNode, path: Path) -> Iterator[str]:
@@ -142,6 +154,7 @@ def reads_in_colab(notebook: NotebookNode, path: Path) -> Iterator[str]:
 
 RULES: tuple[Rule, ...] = (
     is_normal,
+    can_set_itself_up,
     was_run_in_order,
     shows_its_values,
     raises_only_on_purpose,
@@ -190,8 +203,12 @@ def _must_show_something(source: str) -> bool:
 
 def _numbers_asserted_beside(notebook: NotebookNode, position: int) -> set[float]:
     """The numbers in assertions of the nearest code cell before a position and of the nearest after it."""
-    before = next((cell for cell in reversed(notebook.cells[:position]) if cell.cell_type == "code"), None)
-    after = next((cell for cell in notebook.cells[position + 1 :] if cell.cell_type == "code"), None)
+
+    def asserts(cell: NotebookNode) -> bool:
+        return cell.cell_type == "code" and not setup_cell.is_setup(cell)
+
+    before = next(filter(asserts, reversed(notebook.cells[:position])), None)
+    after = next(filter(asserts, notebook.cells[position + 1 :]), None)
     return {
         float(node.value)
         for cell in (before, after)

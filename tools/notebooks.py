@@ -8,7 +8,8 @@
 The normal form holds nothing that differs from one run to the next: cell ids count the cells, metadata is
 what the book or Colab reads and no more, outputs carry no times, errors no traceback. Running a notebook
 twice therefore changes nothing. Each figure's text (its `text/plain`, written from the figure's data) becomes
-the alternative text of its image on the page.
+the alternative text of its image on the page. A chapter's first code cell is the set-up cell of
+tools/setup_cell.py.
 """
 
 import argparse
@@ -22,8 +23,11 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools import setup_cell
+
+ROOT = setup_cell.ROOT
 FOLDERS = ("book", "labs")
 CELL_TIMEOUT_S = 120
 
@@ -71,7 +75,7 @@ def run(notebook: NotebookNode, folder: Path) -> NotebookNode:
 
 def normalise(notebook: NotebookNode, path: Path) -> NotebookNode:
     """A copy of `notebook` in normal form; `path` names it and decides whether Colab opens it on a GPU."""
-    normal = copy.deepcopy(notebook)
+    normal = with_setup_cell(notebook, path)
     normal.nbformat, normal.nbformat_minor = 4, 5
     for_colab = COLAB_GPU if is_lab(path) else {}
     normal.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": LANGUAGE, **for_colab})
@@ -85,6 +89,32 @@ def normalise(notebook: NotebookNode, path: Path) -> NotebookNode:
                 _normalise_output(output)
             _carry_alternative_text(cell)
     return normal
+
+
+def with_setup_cell(notebook: NotebookNode, path: Path, address: str | None = None) -> NotebookNode:
+    """A copy of `notebook` whose first code cell, if it has code and is a chapter, is the set-up cell.
+
+    `address` is what that cell installs from, by default what _config.yml says. The cell shows nothing where
+    the notebooks are run, so in a notebook that was run in order, a new one counts as run.
+    """
+    result = copy.deepcopy(notebook)
+    old = [cell for cell in result.cells if setup_cell.is_setup(cell)]
+    result.cells = [cell for cell in result.cells if not setup_cell.is_setup(cell)]
+    coded = [cell for cell in result.cells if cell.cell_type == "code"]
+    if not coded or is_lab(path):
+        return result
+    cell = old[0] if old else new_code_cell()
+    if not old and [one.execution_count for one in coded] == list(range(1, len(coded) + 1)):
+        cell.execution_count = 1
+        for later in coded:
+            for counted in (later, *later.outputs):
+                if counted.get("execution_count"):
+                    counted.execution_count += 1
+    cell.source = setup_cell.source(setup_cell.address() if address is None else address)
+    cell.metadata = nbformat.from_dict({"tags": [setup_cell.TAG]})
+    cell.outputs = []
+    result.cells.insert(result.cells.index(coded[0]), cell)
+    return result
 
 
 def figures(cell: NotebookNode) -> list[NotebookNode]:
@@ -134,7 +164,7 @@ def text_of(notebook: NotebookNode) -> str:
 
 def refresh(path: Path, *, execute: bool = True, write: bool = True) -> bool:
     """Bring one notebook file up to date; returns whether its text changed."""
-    notebook = read(path)
+    notebook = with_setup_cell(read(path), path)
     if execute:
         notebook = run(notebook, path.parent)
     text = text_of(normalise(notebook, path))

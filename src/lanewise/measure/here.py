@@ -150,6 +150,16 @@ def tools() -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
+def mode() -> str:
+    """Say in a line whether kernels can be launched here, and with which versions."""
+    if why := why_unfit():
+        can = f"Kernels are traced, not launched: {why.partition('. ')[0].rstrip('.')}."
+    else:
+        device = import_module("numba.cuda").get_current_device()
+        can = f"Kernels can be traced, and launched on a {_text(device.name)}."
+    return f"Lanewise {version_of('lanewise')}, {tools()}. {can}"
+
+
 def version_of(package: str) -> str:
     """A package's version; '' where it is missing."""
     try:
