@@ -1,0 +1,166 @@
+"""The directive `explorer`: an interactive figure.
+
+    ```{explorer} bank
+    :stride: 32
+    Change the stride until every lane has a bank of its own.
+    ```
+
+The text is the caption. Options are the explorer's parameters; those left out have their defaults. A drawing
+by the Python package stands in the figure's place until the script has taken over, and where no script runs.
+How an explorer is written is said at the head of `book/_static/explorers/explorer.js`.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from docutils import nodes  # type: ignore[import-untyped]
+from docutils.parsers.rst import directives  # type: ignore[import-untyped]
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+import lanewise as lw
+from lanewise.figures import Drawing, draw_bank_map
+from lanewise.machine import FULL_MASK, WORD_BYTES
+
+Parameters = Mapping[str, str]
+
+NOTE = "This figure answers to its controls where scripts run and the page comes from a web server."
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """The parameters of an explorer with their defaults, and its static drawing for given ones."""
+
+    defaults: Parameters
+    draw: Callable[[Parameters], Drawing]
+
+    def parameters(self, options: Parameters) -> dict[str, str]:
+        """All parameters, those of `options` in place of their defaults; ValueError for one that is none."""
+        unknown = sorted(options.keys() - self.defaults.keys())
+        if unknown:
+            raise ValueError(f"no parameter {', '.join(unknown)}; there are {', '.join(self.defaults)}")
+        return {**self.defaults, **options}
+
+
+# The bank explorer: the same access as accessOf in book/_static/explorers/bank.js.
+
+_TILE = 32
+_MASKS = {"all": FULL_MASK, "half": 0xFFFF, "even": 0x5555_5555, "one": 1}
+
+
+def bank_access(given: Parameters) -> lw.WarpAccess:
+    """The access that the bank explorer shows for its parameters."""
+    n_bytes = int(given["bytes"])
+    name = f"{given['op']}.shared.b{8 * n_bytes}"
+    start = WORD_BYTES * int(given["start"])
+    mask = int(given["mask"], 16) if given["lanes"] == "hex" else _MASKS[given["lanes"]]
+    stride, at, period = int(given["stride"]), int(given["at"]), 2 ** int(given["xor"])
+    if given["pattern"] == "stride":
+        return lw.WarpAccess.from_formula(name, lambda lane: start + n_bytes * stride * lane, mask)
+    lanes = range(_TILE)
+    rows = [at] * _TILE if given["pattern"] == "row" else list(lanes)
+    cols = {"row": list(lanes), "column": [at] * _TILE, "diagonal": [(lane + at) % _TILE for lane in lanes]}
+    swizzled = [col ^ row % period for row, col in zip(rows, cols[given["pattern"]], strict=True)]
+    pitch = _TILE + int(given["padding"])
+    return lw.WarpAccess.from_tile(name, rows, swizzled, pitch, n_bytes, start, mask)
+
+
+EXPLORERS: dict[str, Explorer] = {
+    "bank": Explorer(
+        {
+            "op": "ld",
+            "bytes": "4",
+            "pattern": "stride",
+            "lanes": "all",
+            "mask": "ffffffff",
+            "stride": "1",
+            "at": "0",
+            "padding": "0",
+            "xor": "0",
+            "start": "0",
+        },
+        lambda given: draw_bank_map(bank_access(given)),
+    ),
+}
+
+
+class explorer_figure(nodes.General, nodes.Element):  # type: ignore[misc]
+    """The figure; its children are the caption."""
+
+
+class ExplorerDirective(SphinxDirective):
+    """An interactive figure."""
+
+    required_arguments = 1
+    has_content = True
+    option_spec: ClassVar[dict[str, Callable[[str], Any]] | None] = dict.fromkeys(
+        sorted({"name"}.union(*(explorer.defaults for explorer in EXPLORERS.values()))),
+        directives.unchanged_required,
+    )
+
+    def run(self) -> list[nodes.Node]:
+        kind = self.arguments[0]
+        if kind not in EXPLORERS:
+            raise self.error(f"explorer: no explorer {kind!r}. There are {', '.join(sorted(EXPLORERS))}.")
+        options = {name: value for name, value in self.options.items() if name != "name"}
+        try:
+            given = EXPLORERS[kind].parameters(options)
+            drawing = EXPLORERS[kind].draw(given)
+        except (ValueError, KeyError, lw.Error) as error:
+            raise self.error(f"explorer {kind}: {error}") from None
+        figure = explorer_figure("", kind=kind, parameters=given, drawing=drawing.svg())
+        figure["ids"].append(self.options.get("name", self._free_id(f"explorer-{kind}")))
+        self.set_source_info(figure)
+        self.state.nested_parse(self.content, self.content_offset, figure)
+        return [figure]
+
+    def _free_id(self, stem: str) -> str:
+        """`stem`, or `stem-2` for the second such figure of the page, and so on."""
+        earlier = [node for node in self.state.document.findall(explorer_figure) if stem in node["ids"][0]]
+        n_earlier = self.env.temp_data.get(stem, len(earlier))
+        self.env.temp_data[stem] = n_earlier + 1
+        return f"{stem}-{n_earlier + 1}" if n_earlier else stem
+
+
+def visit_figure(translator: Any, node: explorer_figure) -> None:
+    """Open the figure, with the static drawing, and the caption."""
+    data = {f"data-{name}": value for name, value in node["parameters"].items()}
+    translator.body.append(
+        translator.starttag(node, "figure", CLASS="lw-explorer", **{"data-explorer": node["kind"]}, **data)
+    )
+    translator.body.append(
+        '<div class="lw-explorer-static"><div class="output lw-explorer-drawing">'
+        f"{without_shared_ids(node['drawing'], node['ids'][0])}</div><p>{NOTE}</p></div>\n<figcaption>"
+    )
+
+
+def depart_figure(translator: Any, node: explorer_figure) -> None:
+    """Close both."""
+    translator.body.append("</figcaption></figure>\n")
+
+
+def without_shared_ids(svg: str, prefix: str) -> str:
+    """The SVG with ids of its own, since it stands in a page with others."""
+    names = re.findall(r'\bid="([^"]+)"', svg)
+    for name in sorted(set(names), key=len, reverse=True):
+        svg = re.sub(rf'(\bid="|url\(#|href="#){re.escape(name)}(?=["\)])', rf"\g<1>{prefix}-{name}", svg)
+    return svg
+
+
+def load_scripts(
+    app: Sphinx, page: str, template: str, context: dict, doctree: nodes.document | None
+) -> None:
+    """Load script and style on pages that hold an explorer, and on no other."""
+    if doctree is not None and next(iter(doctree.findall(explorer_figure)), None) is not None:
+        app.add_css_file("explorers/explorers.css")
+        app.add_js_file("explorers/explorer.js", type="module")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Add the directive."""
+    app.add_node(explorer_figure, html=(visit_figure, depart_figure))
+    app.add_directive("explorer", ExplorerDirective)
+    app.connect("html-page-context", load_scripts)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,276 @@
+"""Interactive figures: what they compute, the directive that embeds them, and their colours."""
+
+import json
+import re
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+import lanewise as lw
+from lanewise.figures import style
+from tests.test_explorer_model import NODE
+from tools.notebooks import ROOT
+
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+from explorers import EXPLORERS, bank_access
+
+SCRIPTS = ROOT / "book" / "_static" / "explorers"
+
+# Controls, and what each explorer shows for states: neither needs a browser.
+RUNNER = """
+let text = "";
+for await (const chunk of process.stdin) text += chunk;
+const { folder, states } = JSON.parse(text);
+const { ModelError } = await import(`${folder}/model.js`);
+const found = {};
+for (const [kind, given] of Object.entries(states)) {
+  const { default: explorer } = await import(`${folder}/${kind}.js`);
+  const look = state => {
+    try {
+      const { sentence, bad, counts, steps, python } = explorer.show(state);
+      return { sentence, bad, counts: counts.map(count => [count.label, count.value]), steps, python };
+    } catch (error) {
+      if (!(error instanceof ModelError)) throw error;
+      return { sentence: error.message, refused: true };
+    }
+  };
+  found[kind] = { controls: explorer.controls, shown: given.map(look) };
+}
+console.log(JSON.stringify(found));
+"""
+
+
+def shown_by_scripts(states: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Controls of each explorer, and what it shows in given states."""
+    done = subprocess.run(
+        [str(NODE), "--input-type=module", "--eval", RUNNER],
+        input=json.dumps({"folder": SCRIPTS.as_uri(), "states": states}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    shown: dict[str, Any] = json.loads(done.stdout)
+    return shown
+
+
+@pytest.fixture(scope="module")
+def controls() -> dict[str, list[dict[str, Any]]]:
+    found = shown_by_scripts({kind: [] for kind in EXPLORERS})
+    return {kind: explorer["controls"] for kind, explorer in found.items()}
+
+
+def random_states(controls: list[dict[str, Any]], n: int) -> list[dict[str, Any]]:
+    """States that the controls allow."""
+    rng = np.random.default_rng(len(controls))
+
+    def pick(control: dict[str, Any]) -> Any:
+        if control["kind"] == "select":
+            return str(rng.choice([value for value, _ in control["options"]]))
+        if control["kind"] == "checkbox":
+            return bool(rng.integers(2))
+        if control["kind"] == "text":
+            return f"{rng.integers(2**32):x}"
+        low, high = control["min"], control["max"]
+        return int(
+            rng.choice([low, min(high, max(low, int(rng.integers(0, 8)))), rng.integers(low, high + 1)])
+        )
+
+    return [{control["name"]: pick(control) for control in controls} for _ in range(n)]
+
+
+@pytest.mark.parametrize("kind", EXPLORERS)
+def test_parameters_are_the_controls(kind: str, controls: dict[str, Any]) -> None:
+    assert list(EXPLORERS[kind].defaults) == list(dict.fromkeys(EXPLORERS[kind].defaults))
+    assert EXPLORERS[kind].defaults.keys() == {control["name"] for control in controls[kind]}
+    for control in controls[kind]:
+        default = EXPLORERS[kind].defaults[control["name"]]
+        if control["kind"] == "select":
+            assert default in [value for value, _ in control["options"]]
+        elif control["kind"] in ("range", "number"):
+            assert control["min"] <= float(default) <= control["max"]
+
+
+@pytest.mark.parametrize("kind", EXPLORERS)
+def test_every_script_has_an_explorer_and_draws_something(kind: str) -> None:
+    helpers = {"model", "draw", "explorer"}
+    assert {path.stem for path in SCRIPTS.glob("*.js")} - helpers == EXPLORERS.keys()
+    drawing = EXPLORERS[kind].draw(EXPLORERS[kind].defaults)
+    assert len(drawing.alt) > 25
+    assert drawing.svg() == EXPLORERS[kind].draw(EXPLORERS[kind].defaults).svg()
+
+
+def as_parameters(state: dict[str, Any]) -> dict[str, str]:
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in state.items()
+    }
+
+
+def test_the_bank_explorer_shows_what_python_computes(controls: dict[str, Any]) -> None:
+    states = random_states(controls["bank"], 500)
+    n_refused = 0
+    for state, shown in zip(states, shown_by_scripts({"bank": states})["bank"]["shown"], strict=True):
+        if shown.get("refused"):
+            n_refused += 1
+            with pytest.raises(lw.Error) as refusal:
+                bank_access(as_parameters(state))
+            assert str(refusal.value) == shown["sentence"]
+            continue
+        cost = lw.shared_cost(bank_access(as_parameters(state)))
+        assert shown["sentence"] == str(cost)
+        assert shown["bad"] == (cost.excess > 0)
+        expected = [cost.wavefronts, cost.ideal, cost.excess, len(cost.phases)]
+        assert [value for _, value in shown["counts"]] == expected
+        assert len(shown["steps"]) == cost.wavefronts
+        assert run_listing(shown["python"])["access"] == cost.access
+    assert 20 < n_refused < 200
+
+
+def run_listing(python: str) -> dict[str, Any]:
+    """The names that a listing of an explorer defines; what it prints is dropped."""
+    names: dict[str, Any] = {"print": lambda *_: None}
+    exec(python, names)
+    return names
+
+
+# The directive.
+
+PAGE = """\
+# Page
+
+```{explorer} bank
+:stride: 32
+The *caption*.
+```
+
+```{explorer} bank
+:pattern: column
+:padding: 1
+```
+
+```{explorer} bank
+:name: mine
+```
+"""
+
+
+def build(folder: Path, page: str) -> tuple[Path, str]:
+    """Build a page with the directive beside one without; returns the output folder and the warnings."""
+    source = folder / "source"
+    source.mkdir()
+    source.joinpath("index.md").write_text(page + "\n```{toctree}\nplain\n```\n")
+    source.joinpath("plain.md").write_text("# Plain\n")
+    source.joinpath("conf.py").write_text("extensions = ['myst_parser', 'explorers']\n")
+    warnings = StringIO()
+    out = folder / "out"
+    with patch_docutils(str(source)), docutils_namespace():
+        app = Sphinx(
+            str(source),
+            str(source),
+            str(out),
+            str(folder / "doctrees"),
+            "html",
+            status=None,
+            warning=warnings,
+        )
+        app.build()
+    return out, warnings.getvalue()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_directive_embeds_the_static_drawing(tmp_path: Path) -> None:
+    out, warnings = build(tmp_path, PAGE)
+    assert warnings == ""
+    html = (out / "index.html").read_text()
+    figures = re.findall(r'<figure class="lw-explorer".*?</figure>', html, re.DOTALL)
+    assert [re.search(r'id="([^"]+)">', figure)[1] for figure in figures] == [  # type: ignore[index]
+        "explorer-bank",
+        "explorer-bank-2",
+        "mine",
+    ]
+    assert 'data-stride="32"' in figures[0]
+    assert "<em>caption</em>" in figures[0]
+    access = lw.WarpAccess.from_formula("ld.shared.b32", lambda lane: 128 * lane)
+    assert f'aria-label="{lw.figures.draw_bank_map(access).alt}"' in figures[0]
+    assert 'data-padding="1"' in figures[1]
+    ids = re.findall(r'\bid="([^"]+)"', "".join(figures))
+    assert len(ids) == len(set(ids))
+    for reference in re.findall(r"url\(#([^)]+)\)", "".join(figures)):
+        assert reference in ids
+    assert re.search(r'<script type="module" src="_static/explorers/explorer.js', html)
+    assert "explorers/" not in (out / "plain.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("directive", "complaint"),
+    [
+        ("```{explorer} bnak\n```", "no explorer 'bnak'. There are bank"),
+        ("```{explorer} bank\n:stride: much\n```", "explorer bank: invalid literal"),
+        ("```{explorer} bank\n:op: jump\n```", "explorer bank: 'jump.shared.b32' is not an instruction"),
+        ("```{explorer} bank\n:bytes: 16\n:start: 1\n```", "explorer bank: ld.shared.b128: lane 0 has byte"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_a_slip_in_the_directive_breaks_the_strict_build(
+    directive: str, complaint: str, tmp_path: Path
+) -> None:
+    _, warnings = build(tmp_path, f"# Page\n\n{directive}\n")
+    assert complaint in warnings
+
+
+# Colours.
+
+
+def palette(selector: str) -> dict[str, str]:
+    """The colours that the style sheet sets for a selector."""
+    sheet = (SCRIPTS / "explorers.css").read_text()
+    rules = re.search(rf"^{re.escape(selector)} {{(.*?)}}", sheet, re.MULTILINE | re.DOTALL)
+    assert rules
+    return dict(re.findall(r"--lw-([\w-]+): (#\w{6});", rules[1]))
+
+
+THEMES = {"light": palette(".lw-explorer"), "dark": palette('html[data-theme="dark"] .lw-explorer')}
+TONES = {
+    "blue": style.BLUE,
+    "green": style.GREEN,
+    "amber": style.AMBER,
+    "purple": style.PURPLE,
+    "grey": style.GREY,
+    "danger": style.DANGER,
+}
+
+
+def test_light_colours_are_those_of_the_figures() -> None:
+    expected = {
+        name: getattr(style, name.upper()) for name in ("paper", "ink", "muted", "rule", "idle", "lost")
+    }
+    for name, tone in TONES.items():
+        expected |= {f"{name}-fill": tone.fill, f"{name}-edge": tone.edge}
+    assert THEMES["light"] == expected
+    assert THEMES["dark"].keys() == expected.keys()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_colours_can_be_told_apart(theme: str) -> None:
+    colour = THEMES[theme]
+    for name in TONES:
+        for ground in (colour["paper"], colour[f"{name}-fill"]):
+            assert style.contrast(colour[f"{name}-edge"], ground) >= 3, (name, ground)
+        assert style.contrast(colour["ink"], colour[f"{name}-fill"]) >= 4.5, name
+    texts = [("ink", "paper"), ("muted", "paper"), ("lost", "paper"), ("muted", "idle"), ("paper", "lost")]
+    for text, ground in texts:
+        assert style.contrast(colour[text], colour[ground]) >= 4.5, (text, ground)
+
+
+def test_scripts_load_nothing_from_elsewhere() -> None:
+    for path in SCRIPTS.iterdir():
+        text = path.read_text().replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"https?:|//cdn", text), path
+        assert all(name.startswith("./") for name in re.findall(r'from "([^"]+)"', text)), path
