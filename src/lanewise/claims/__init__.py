@@ -71,7 +71,7 @@ __all__ = [
     "listing",
 ]
 
-_NO_CLAIMS = ("claim", "documents", "evidence", "listing")
+_NO_CLAIMS = ("chips", "claim", "documents", "evidence", "listing")
 
 
 @cache

@@ -64,7 +64,8 @@ class Range:
     words: str
 
     def admits(self, found: Any) -> bool:
-        return bool(self.low <= found <= self.high)
+        """Whether `found` is a number of the range; words, such as "misaligned", are not."""
+        return not isinstance(found, str) and bool(self.low <= found <= self.high)
 
     def __str__(self) -> str:
         return self.words

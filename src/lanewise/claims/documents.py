@@ -57,3 +57,4 @@ VECTOR_TYPES = Document(
     "built-in vector types",
     "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#built-in-vector-types",
 )
+SIZEOF = Document("C++ reference", "sizeof operator", "https://en.cppreference.com/w/cpp/language/sizeof")
