@@ -39,8 +39,8 @@ def ca_01(trial: Trial) -> str:
     trial.here("a transpose, pitch 32 against 33", at_least(10), tile, "E-04")
     return (
         f"A kernel that does nothing but read becomes {reads:.0f} times slower. Whole kernels wait for DRAM"
-        " too:"
-        f" on an H200 the same conflict costs a copy {whole:.2f} and a transpose {tile:.2f} times the time."
+        f" too: on an H200 the same conflict costs a copy {whole:.2f} and a transpose {tile:.2f} times the"
+        " time."
     )
 
 
@@ -93,8 +93,8 @@ def ca_06(trial: Trial) -> str:
     pieces, real = found["float4, side by side"]
     return (
         "They are split by lanes: half a warp at a time for 64 bits, a quarter for 128. Pieces of 4 bytes"
-        " would make"
-        f" {pieces} wavefronts of a float4 load side by side; it takes {real}, the fewest possible."
+        f" would make {pieces} wavefronts of a float4 load side by side; it takes {real}, the fewest"
+        " possible."
     )
 
 
@@ -142,8 +142,8 @@ def ca_13(trial: Trial) -> str:
     right = (bank(4), bank(132))
     cost = lanes("ld.shared.b32", lambda lane: 4 + 128 * (lane % 2)).wavefronts
     return (
-        f"Bytes 4 and 8 are in banks {bank(4)} and {bank(8)}. An example that works is bytes 4 and 132:"
-        f" both in bank {right[1]}, {cost} wavefronts."
+        f"Bytes 4 and 8 are in banks {bank(4)} and {bank(8)}. An example that works is bytes 4 and 132: both"
+        f" in bank {right[1]}, {cost} wavefronts."
     )
 
 
@@ -205,6 +205,6 @@ def ca_29(trial: Trial) -> str:
     trial.wider("what a conflict leaves behind", "evicted lines", "nothing", BEST_PRACTICES)
     return (
         f"Both come from a modulo. But a bank has no memory: the same access costs {again} wavefronts again"
-        " and again,"
-        " and never throws anything out. A cache conflict evicts lines, and the price is a miss later."
+        " and again, and never throws anything out. A cache conflict evicts lines, and the price is a miss"
+        " later."
     )

@@ -227,9 +227,8 @@ def ca_57(trial: Trial) -> str:
     )
     return (
         f"{PRIVATE} The numbers are consistent: {loads} wavefronts with 70 % conflicts bound an A100 at"
-        f" {bound:.0%} of its"
-        f" peak. Our own product went from {lowest:.0%} to {highest:.0%} of an H200's, whose peak mma.sync"
-        " cannot reach."
+        f" {bound:.0%} of its peak. Our own product went from {lowest:.0%} to {highest:.0%} of an H200's,"
+        " whose peak mma.sync cannot reach."
     )
 
 

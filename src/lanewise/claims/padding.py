@@ -40,8 +40,8 @@ def ca_11(trial: Trial) -> str:
     trial.stated("distance of neighbours in a row, with a pad (floats)", at_least(2), padded(32, 32, 1)(0, 1))
     return (
         f"A row never was the problem: {before} wavefront, with a pad or without, and neighbours stay"
-        " neighbours."
-        f" Padding staggers the same column of different rows: {column(32)} wavefronts become {column(33)}."
+        f" neighbours. Padding staggers the same column of different rows: {column(32)} wavefronts become"
+        f" {column(33)}."
     )
 
 
@@ -74,9 +74,9 @@ def ca_19(trial: Trial) -> str:
     xor, rotation = xor_tile(32, 32), rotation_tile(32, 32)
     return (
         f"Diagonal {diagonal}, anti-diagonal {anti}; without a pad both take"
-        f" {_along(padded(32, 32, 0), LANE)}. The XOR"
-        f" layout has the same weakness: {_along(xor, LANE)} and {_along(xor, 31 - LANE)}; a rotation"
-        f" {_along(rotation, LANE)} and {_along(rotation, 31 - LANE)}. No simple rule frees every direction."
+        f" {_along(padded(32, 32, 0), LANE)}. The XOR layout has the same weakness: {_along(xor, LANE)} and"
+        f" {_along(xor, 31 - LANE)}; a rotation {_along(rotation, LANE)} and {_along(rotation, 31 - LANE)}."
+        " No simple rule frees every direction."
     )
 
 
@@ -111,9 +111,8 @@ def ca_22(trial: Trial) -> str:
     }
     return (
         f"A static tile of {bytes_ // KB} KB does not compile, padded or not; beyond 48 KB shared memory is"
-        " dynamic."
-        f" There is a real threshold, elsewhere: float [224][128] with pads of 0, 1 and 4 columns lets"
-        f" {blocks[0]}, {blocks[1]} and {blocks[4]} blocks onto a multiprocessor of an H200."
+        " dynamic. There is a real threshold, elsewhere: float [224][128] with pads of 0, 1 and 4 columns"
+        f" lets {blocks[0]}, {blocks[1]} and {blocks[4]} blocks onto a multiprocessor of an H200."
     )
 
 

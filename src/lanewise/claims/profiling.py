@@ -32,9 +32,8 @@ def ca_02(trial: Trial) -> str:
     memory = run.counter("tiled 8192", "memory_busy")
     return (
         "The conflicts are. SM Busy counts issued instructions, and falls where warps wait:"
-        f" {busy['tiled']:.0%} with"
-        f" conflicts, {busy['padded']:.0%} without, on an H200. Look at Mem Busy ({memory:.0%}) and at the"
-        " stalls."
+        f" {busy['tiled']:.0%} with conflicts, {busy['padded']:.0%} without, on an H200. Look at Mem Busy"
+        f" ({memory:.0%}) and at the stalls."
     )
 
 
@@ -63,10 +62,9 @@ def ca_17(trial: Trial) -> str:
     trial.wider("a transpose free of conflicts, large", 0, busy, "E-45")
     matrix = recorded("E-11").counter("x4 128 B", "shared_load_conflicts")
     return (
-        "It counts wavefronts beyond the fewest, exact in a quiet kernel. In a busy one it takes in waits of"
-        " other kinds:"
-        f" {busy:,} where no address conflicts. Add a suffix, `.sum`; on an H200 it includes ldmatrix"
-        f" ({matrix} counted)."
+        "It counts wavefronts beyond the fewest, exact in a quiet kernel. In a busy one it takes in waits"
+        f" of other kinds: {busy:,} where no address conflicts. Add a suffix, `.sum`; on an H200 it includes"
+        f" ldmatrix ({matrix} counted)."
     )
 
 
@@ -91,9 +89,8 @@ def ca_69(trial: Trial) -> str:
     throttle = run.counter("quiet, stride 32", "stall_mio_throttle")
     return (
         f"Half of it: the short one does, {stalls['short_scoreboard']:.0f} cycles an instruction in a kernel"
-        " that only reads"
-        f" shared memory; the long one, {stalls['long_scoreboard']:.1f} there, waits for global memory."
-        f" Conflicts show as MIO throttle as well: {throttle:.0f}."
+        f" that only reads shared memory; the long one, {stalls['long_scoreboard']:.1f} there, waits for"
+        f" global memory. Conflicts show as MIO throttle as well: {throttle:.0f}."
     )
 
 
@@ -112,8 +109,8 @@ def ca_70(trial: Trial) -> str:
     above = 32 * 16 / fused.wavefronts / 128
     return (
         f"It is bytes asked for, per wavefront. Loads of bytes reach {low['bytes']:.0%} and of halves"
-        f" {low['halves']:.0%}"
-        f" without a conflict; a broadcast of float4 gets {above:.0%}. Read it together with the conflicts."
+        f" {low['halves']:.0%} without a conflict; a broadcast of float4 gets {above:.0%}. Read it together"
+        " with the conflicts."
     )
 
 
@@ -147,9 +144,8 @@ def ca_74(trial: Trial) -> str:
     )
     return (
         f"A sound list. Simulation is worth its place: of {total:,} totals that we simulated,"
-        f" {agree / total:.1%} were"
-        " counted exactly so on an H200. In the last step look for the instruction that you meant, such as"
-        " LDSM."
+        f" {agree / total:.1%} were counted exactly so on an H200. In the last step look for the instruction"
+        " that you meant, such as LDSM."
     )
 
 

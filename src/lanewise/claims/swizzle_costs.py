@@ -31,8 +31,8 @@ def ca_63(trial: Trial) -> str:
     trial.stated("the same, counted", without, counted, "reconciliation")
     return (
         f"A compiler may compute an address otherwise, never change which word it is: {traced:,} wavefronts"
-        " as written,"
-        f" {compiled:,} in the machine code, {counted:,} counted. Without the XOR there are {without:,}."
+        f" as written, {compiled:,} in the machine code, {counted:,} counted. Without the XOR there are"
+        f" {without:,}."
     )
 
 

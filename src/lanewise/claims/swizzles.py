@@ -47,9 +47,8 @@ def ca_37(trial: Trial) -> str:
     free = lanes("ldmatrix.x1", lambda lane: 16 * lane).wavefronts
     return (
         f"No operator makes it a swizzle: + has room for {places['+']} of 64 elements, ^ for {places['^']},"
-        " and | moves"
-        f" {identity}. None is needed: 8 dense rows of 16 bytes are 128 bytes in a row, {free} wavefront for"
-        " ldmatrix."
+        f" and | moves {identity}. None is needed: 8 dense rows of 16 bytes are 128 bytes in a row, {free}"
+        " wavefront for ldmatrix."
     )
 
 
@@ -62,8 +61,8 @@ def ca_38(trial: Trial) -> str:
     starts = [(r << 4) + (((r & 3) << 2) << 1) for r in range(4)]
     return (
         f"It flips byte bits {bits[0]} and {bits[1]}: the shift counts elements, and a half has two bytes."
-        " Bit 3 would be"
-        f" of no use anyway: rows would begin at bytes {starts}, and ldmatrix wants multiples of 16."
+        f" Bit 3 would be of no use anyway: rows would begin at bytes {starts}, and ldmatrix wants multiples"
+        " of 16."
     )
 
 
@@ -80,9 +79,8 @@ def ca_39(trial: Trial) -> str:
     as_said = int((swizzle(64 * r + c) == 64 * r + (c ^ ((r & 7) << 3))).sum())
     return (
         f"It flips bits {_span(swizzle.bits_changed)} of an offset by bits {_span(swizzle.bits_read)} and"
-        " keeps the lowest"
-        f" {swizzle.base}. For rows of 64 halves that is chunk ^= row & 7, at all {as_said:,} offsets. In"
-        f" bytes the same movement is {swizzle.in_units_of(1, was=2)}."
+        f" keeps the lowest {swizzle.base}. For rows of 64 halves that is chunk ^= row & 7, at all"
+        f" {as_said:,} offsets. In bytes the same movement is {swizzle.in_units_of(1, was=2)}."
     )
 
 
@@ -197,8 +195,8 @@ def ca_51(trial: Trial) -> str:
         free[name] = trial.stated(f"{name}: free of conflicts", covers, cost.excess == 0)
     return (
         f"{sum(free.values())} of these {len(free)} accesses are free of conflicts, and the test finds only"
-        " the first. The"
-        " habit is excellent; ask of each phase how many different words a bank has to serve, at most one."
+        " the first. The habit is excellent; ask of each phase how many different words a bank has to"
+        " serve, at most one."
     )
 
 

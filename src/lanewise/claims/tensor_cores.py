@@ -7,9 +7,10 @@ from lanewise.claims.claim import Trial, Verdict, at_least, claim
 from lanewise.claims.documents import PTX_LDMATRIX, PTX_MMA, PTX_WGMMA
 from lanewise.claims.evidence import lanes, or_misaligned, recorded
 from lanewise.fragments import A_ROW_MAJOR, M16N8K16, MatrixMove
+from lanewise.layouts import padded, row_major
 from lanewise.machine import from_name
-from lanewise.search import along_rows, matrix_loads, search_layouts
-from lanewise.text import count
+from lanewise.search import Candidate, TileAccess, TileShape, along_rows, matrix_loads, try_layout
+from lanewise.swizzles import Swizzle
 
 OK, WRONG, IMPRECISE = Verdict.OK, Verdict.WRONG, Verdict.IMPRECISE
 
@@ -29,19 +30,29 @@ def ca_30(trial: Trial) -> str:
     run = recorded("E-11")
     counted = sum(run.counter(f"x4 {pitch} B", "shared_load_conflicts") == 0 for pitch in PITCHES)
     trial.stated("the same, counted", 0, counted, "E-11")
-    narrow = search_layouts([along_rows("st.shared.b128"), matrix_loads("ldmatrix.x4")], 64, 32, 2)
-    pad = narrow.best_of("pad")
-    wide = search_layouts([along_rows("st.shared.b128"), matrix_loads("ldmatrix.x4")], 64, 64, 2).best_of(
-        "pad"
-    )
-    assert pad is not None
-    assert wide is not None
+    narrow, wide = (_best_pad(64, cols) for cols in (32, 64))
+    tile = TileShape(64, 32, element_bytes=2)
+    xor = try_layout("", Swizzle(2, 3, 3).compose(row_major((64, 32))), tile, _fill_and_fetch(tile))
     return (
-        f"{len(free)} pitches free it, each odd multiple of 16 bytes. What a pad cannot do is free the fill"
-        " as well, for"
-        f" rows of 64 bytes: the best loses {count(pad.excess, 'wavefront')}, {narrow.best.name} none. For"
-        f" rows of 128 bytes {wide.name} loses {wide.excess}."
+        f"{len(free)} pitches free it, the odd multiples of 16 bytes. What a pad cannot do is free the fill"
+        f" as well, for rows of 64 bytes: the best loses {narrow.excess} wavefronts, {Swizzle(2, 3, 3)}"
+        f" {xor.excess}. For rows of 128 bytes {wide.name} loses {wide.excess}."
     )
+
+
+def _fill_and_fetch(tile: TileShape) -> list[TileAccess]:
+    return [along_rows("st.shared.b128")(tile), matrix_loads("ldmatrix.x4")(tile)]
+
+
+def _best_pad(rows: int, cols: int) -> Candidate:
+    """The pad, in steps of 16 bytes, with which filling and fetching a tile of halves lose least."""
+    tile = TileShape(rows, cols, element_bytes=2)
+    pads = range(8, 72, 8)
+    tried = [
+        try_layout(f"a pad of {pad} halves", padded(rows, cols, pad), tile, _fill_and_fetch(tile))
+        for pad in pads
+    ]
+    return min(tried, key=lambda candidate: candidate.excess)
 
 
 @claim("CA-31", "tensor_cores", IMPRECISE)
@@ -55,8 +66,8 @@ def ca_31(trial: Trial) -> str:
     trial.wider("instruction of Hopper's full rate", "mma.sync", "wgmma", PTX_WGMMA)
     return (
         "Both have it, but on Hopper it is not the way to full speed: from registers it reached"
-        f" {reached:.0f} of"
-        f" {H200.fp16_tensor_tflop_per_s} TFLOP/s on an H200. The rest takes wgmma, four warps at once."
+        f" {reached:.0f} of {H200.fp16_tensor_tflop_per_s} TFLOP/s on an H200. The rest takes wgmma, four"
+        " warps at once."
     )
 
 
@@ -69,7 +80,7 @@ def ca_32(trial: Trial) -> str:
     trial.stated("addresses that ldmatrix.x4 takes", 1, four.n_address_lanes, PTX_LDMATRIX)
     row = np.unique(one.within_matrix.row[4]).tolist()
     return (
-        f"The warp reads the matrices together. Lane 8 m + r gives the address of row r of matrix m,"
+        "The warp reads the matrices together. Lane 8 m + r gives the address of row r of matrix m,"
         f" {four.n_address_lanes} addresses for x4; a lane receives {elements} neighbours, lane 4 those of"
         f" row {row[0]}."
     )

@@ -71,8 +71,8 @@ def ca_59(trial: Trial) -> str:
     trial.wider("size that the C++ standard gives them", "unexpected", rule, SIZEOF)
     return (
         f"They grow, from {sizes['three floats']} to {rounded['three floats']} and from"
-        f" {sizes['five floats']} to"
-        f" {rounded['five floats']} bytes, but by a fixed rule: {rule}. `sizeof` tells."
+        f" {sizes['five floats']} to {rounded['five floats']} bytes, but by a fixed rule: {rule}. `sizeof`"
+        " tells."
     )
 
 
