@@ -1,6 +1,8 @@
 """Directives whose content is computed when the book is built, so that it cannot go stale.
 
 - `{coverage} A`: where the course treats what article A treats
+- `{support-matrix} notebooks`: what of each notebook works on which GPU; `kernels`: which kernels cannot be
+  launched everywhere; `gpus`: what the GPUs have; `recorded`: which GPU measured what
 """
 
 from collections.abc import Sequence
@@ -11,7 +13,9 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import coverage_data
-from page_tables import Cell, section_link, sentence, table
+import support_data
+from lanewise.machine import KB, from_name
+from page_tables import Cell, page_link, section_link, sentence, table
 
 
 class Coverage(SphinxDirective):
@@ -40,7 +44,10 @@ class Coverage(SphinxDirective):
             (item.item, item.topic.replace("_", " "), item.what, self._links(where[item.item]))
             for item in items
         )
-        return [sentence(counted), table(f"Article {article}", ["item", "topic", "what", "where"], rows)]
+        return [
+            sentence(counted),
+            table(f"Article {article}", ["item", "topic", "what", "where"], rows, "lw-items"),
+        ]
 
     def _links(self, treated: Sequence[coverage_data.Treatment]) -> Cell:
         if not treated:
@@ -53,6 +60,71 @@ class Coverage(SphinxDirective):
         return links
 
 
+class SupportMatrix(SphinxDirective):
+    """One of four tables about what needs which GPU."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The table that the argument names."""
+        tables = {
+            "notebooks": self._notebooks,
+            "kernels": self._kernels,
+            "gpus": self._gpus,
+            "recorded": self._recorded,
+        }
+        name = self.arguments[0]
+        if name not in tables:
+            raise self.error(f"support-matrix: {name!r} is not one of {', '.join(tables)}.")
+        return [tables[name]()]
+
+    def _notebooks(self) -> nodes.table:
+        root = _book(self).parent
+        machines = [from_name(capability) for capability in support_data.GPUS.values()]
+        rows: list[list[Cell]] = []
+        for path in support_data.notebooks(root):
+            self.env.note_dependency(str(path))
+            use = support_data.use_of(path)
+            page = path.relative_to(root).with_suffix("").as_posix()
+            link = page_link(page, self.env.docname) if page in self.env.found_docs else nodes.Text(page)
+            rows.append([[link], use.without_gpu(), *(use.on(machine) for machine in machines)])
+        return table("What works where", ["notebook", "no GPU", *support_data.GPUS], rows)
+
+    def _kernels(self) -> nodes.table:
+        rows = []
+        for need in support_data.demanding():
+            lacking = [gpu for gpu, sm in support_data.GPUS.items() if need.lacking_on(from_name(sm))]
+            needs = (
+                [f"{from_name(need.capability)} ({', '.join(need.instructions)})"]
+                if need.instructions
+                else []
+            )
+            needs += [f"{need.shared_bytes // KB} KB of shared memory"] if need.shared_bytes else []
+            rows.append(
+                [f"`{need.kernel}`", need.topic.replace("_", " "), ", ".join(needs), ", ".join(lacking)]
+            )
+        return table("Kernels with needs of their own", ["kernel", "topic", "needs", "not on"], rows)
+
+    def _gpus(self) -> nodes.table:
+        columns = ["GPU", "compute capability", "shared memory of a block", *support_data.SHOWN_INSTRUCTIONS]
+        rows = []
+        for gpu, capability in support_data.GPUS.items():
+            machine = from_name(capability)
+            has = ("yes" if machine.supports(name) else "no" for name in support_data.SHOWN_INSTRUCTIONS)
+            limit = f"{machine.max_shared_bytes_per_block // KB} KB"
+            rows.append([gpu, f"{'.'.join(map(str, capability))} (`{machine}`)", limit, *has])
+        return table("What the GPUs have", columns, rows)
+
+    def _recorded(self) -> nodes.table:
+        recorded = support_data.recorded()
+        topics = sorted(set().union(*recorded.values()))
+        rows = (
+            [topic.replace("_", " "), *(recorded[gpu].get(topic, "nothing yet") for gpu in recorded)]
+            for topic in topics
+        )
+        return table("What is recorded", ["topic", *(gpu.upper() for gpu in recorded)], rows)
+
+
 def _book(directive: SphinxDirective) -> Path:
     """The folder of the pages."""
     return Path(str(directive.env.srcdir)) / "book"
@@ -61,4 +133,5 @@ def _book(directive: SphinxDirective) -> Path:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Make the directives known."""
     app.add_directive("coverage", Coverage)
+    app.add_directive("support-matrix", SupportMatrix)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,13 +8,13 @@ from sphinx import addnodes
 Cell = str | Sequence[nodes.Node]
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> nodes.table:
-    """A table with a caption, a head, and the first column as the heads of its rows."""
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], kind: str = "") -> nodes.table:
+    """A table with a caption and a head; the first column heads the rows. `kind` is one more class."""
     group = nodes.tgroup(cols=len(columns))
     group += [nodes.colspec(colwidth=1, stub=position == 0) for position in range(len(columns))]
     group += nodes.thead("", _row(columns))
     group += nodes.tbody("", *(_row(row) for row in rows))
-    return nodes.table("", nodes.title("", title), group, classes=["lw-generated"])
+    return nodes.table("", nodes.title("", title), group, classes=["lw-generated", *kind.split()])
 
 
 def sentence(text: str) -> nodes.paragraph:

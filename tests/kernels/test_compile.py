@@ -27,6 +27,7 @@ from lanewise.lowering.lowered import COMPILED_WITH
 from lanewise.lowering.toolchain import _device_functions_for, find_tool, numba_types
 from lanewise.ptx import UnsupportedCapability
 from lanewise.ptx.declare import DECLARED
+from lanewise.ptx.used import intrinsics_of
 
 pytestmark = pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable() or "kernels compile here")
 
@@ -60,21 +61,6 @@ def signatures(cases: list[Case]) -> Iterator[tuple[Any, ...]]:
         if signature not in seen:
             seen.add(signature)
             yield signature
-
-
-def intrinsics_of(function: Any, seen: set[Any]) -> set[str]:
-    """The names of `lanewise.ptx` in a function and in the device functions that it calls."""
-    plain = getattr(function, "py_func", function)
-    if plain in seen:
-        return set()
-    seen.add(plain)
-    names = set(plain.__code__.co_names) & set(DECLARED)
-    cells = [cell.cell_contents for cell in plain.__closure__ or ()]
-    for value in (*cells, *(plain.__globals__.get(name) for name in plain.__code__.co_names)):
-        if hasattr(value, "py_func"):
-            names |= intrinsics_of(value, seen)
-        names |= {name for name, entry in DECLARED.items() if entry.function is value}
-    return names
 
 
 @contextmanager
@@ -113,7 +99,7 @@ def assemble(ptx: str, target: str, folder: Any) -> None:
 
 @pytest.mark.parametrize("kernel", CASES, ids=lambda kernel: kernel.py_func.__name__)
 def test_a_kernel_compiles_or_says_why_not(kernel: Any, tmp_path: Any) -> None:
-    used = intrinsics_of(kernel, set())
+    used = intrinsics_of(kernel)
     steps = sorted({needs for name in used for needs, _ in DECLARED[name].lowerings})
     for signature in signatures(CASES[kernel]):
         for _, group in groupby(TARGETS.items(), key=lambda entry: [step <= entry[1] for step in steps]):
@@ -152,7 +138,7 @@ def test_the_oldest_target_has_kernels_of_its_own_where_an_instruction_is_missin
     """Every topic that multiplies with Tensor Cores shows it on compute capability 7.5 too."""
     topics: dict[str, list[bool]] = {}
     for kernel in CASES:
-        needs = [DECLARED[name].needs for name in intrinsics_of(kernel, set()) if name.startswith("mma")]
+        needs = [DECLARED[name].needs for name in intrinsics_of(kernel) if name.startswith("mma")]
         if needs:
             topics.setdefault(kernel.py_func.__module__.rpartition(".")[2].partition("_")[0], []).append(
                 max(needs) <= (7, 5)
