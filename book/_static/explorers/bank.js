@@ -166,6 +166,7 @@ function call(constructor, given) {
 // ---------------------------------------------------------------------------------------------------- the drawing
 
 const CELL = 20;
+const LOW_ROW = 16; // where there are many
 const GAP = 1.5;
 const LEFT = 44;
 const WIDTH = LEFT + BANKS * CELL + 4;
@@ -176,9 +177,10 @@ const BODY_Y = BANKS_Y + CELL + 8;
 const PHASE_LABEL = 22;
 
 const columnX = (i) => LEFT + i * CELL;
-const rowHeight = (pass) => {
+const rowHeight = (pass, nRows) => {
   const most = Math.max(1, ...[...pass.lanesByWord.values()].map((lanes) => cellLines(lanes).length));
-  return most === 1 ? CELL : 8 + 13 * most;
+  if (most === 1) return nRows > 16 ? LOW_ROW : CELL;
+  return 8 + 13 * most;
 };
 
 const served = (pass) => [...new Set([...pass.lanesByWord.values()].flat())].sort((a, b) => a - b);
@@ -249,7 +251,7 @@ function drawWavefronts(cost, passes, step) {
     const bottoms = [];
     passes.forEach((pass, number) => {
       if (pass.phase !== index) return;
-      const height = rowHeight(pass);
+      const height = rowHeight(pass, passes.length);
       const aside = step !== null && step !== number;
       const row = s("g", { class: aside ? "lw-aside" : null, "data-wavefront": number });
       row.append(label(LEFT - 8, y + height / 2, `${number + 1}`, "lw-small", "end"));

@@ -43,8 +43,8 @@ export function sheet(width, height, alt, ...children) {
   const id = uniqueId("hatch");
   const stripes = s(
     "pattern",
-    { id, width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-    s("path", { d: "M0 0v5", class: "lw-stripe" }),
+    { id, width: 6.5, height: 6.5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+    s("path", { d: "M0 0v6.5", class: "lw-stripe" }),
   );
   const frame = { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": alt };
   const drawing = s("svg", frame, s("defs", {}, stripes));

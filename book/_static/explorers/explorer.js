@@ -280,7 +280,7 @@ function mount(figure, explorer) {
   form.addEventListener("submit", (event) => event.preventDefault());
   figure
     .querySelector(".lw-explorer-static")
-    .replaceWith(h("div", { class: "lw-live" }, head, form, counts, sentence, stage, player.bar, pythonBox));
+    .replaceWith(h("div", { class: "lw-live" }, head, form, counts, sentence, player.bar, stage, pythonBox));
   set(initial);
   follow();
   window.addEventListener("hashchange", follow);
