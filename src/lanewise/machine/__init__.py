@@ -3,7 +3,7 @@
 A `Machine` holds the numbers that the vendor documents for a compute capability. Every field carries its unit
 and its source, so a page can print where a number comes from: `machine.facts()`.
 `machine.supports("ldmatrix")` says whether an instruction exists. `occupancy` counts resident blocks as the
-vendor's own calculator does.
+vendor's own calculator does. A `Product` holds the published peaks of one GPU: `product("T4")`.
 
 "KB" in the vendor's tables is 1024 bytes; all sizes here are bytes.
 """
@@ -22,6 +22,7 @@ from lanewise.machine.constants import (
     WORD_BYTES,
 )
 from lanewise.machine.machines import MACHINES, Fact, Machine, from_name
+from lanewise.machine.products import PRODUCTS, Product, product
 from lanewise.machine.residency import Occupancy, occupancy
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "LINE_BYTES",
     "MACHINES",
     "MATRIX_ROWS",
+    "PRODUCTS",
     "SECTOR_BYTES",
     "WARP_LANES",
     "WORD_BYTES",
@@ -41,6 +43,8 @@ __all__ = [
     "Fact",
     "Machine",
     "Occupancy",
+    "Product",
     "from_name",
     "occupancy",
+    "product",
 ]
