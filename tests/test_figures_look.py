@@ -32,6 +32,7 @@ from lanewise.figures import (
     draw_lines,
     draw_matrix_move,
     draw_replay,
+    draw_roofline,
     draw_sectors,
     draw_swizzle_bits,
     draw_timeline,
@@ -83,6 +84,13 @@ EXAMPLES: dict[str, Callable[..., Drawing]] = {
     ),
     "comparison": lambda **k: draw_comparison(
         ["a", "b"], {"wavefronts": [1048576, 32768], "excess": [1e6, None]}, **k
+    ),
+    "curve, roofline": lambda **k: draw_roofline(
+        {"vector add": (0.08, 0.3), "product": (1365, 449), "fused": (2048, None)},
+        gb_per_s={"DRAM": 4401, "shared memory": 31586},
+        tflop_per_s={"Tensor Cores": 602, "float32": 63.7},
+        title="Measured",
+        **k,
     ),
     "timeline": lambda **k: draw_timeline(Pipeline(9, 2, 2, 1, latency=5, blocks=2), title="Blocks", **k),
     "timeline, narrow boxes": lambda **k: draw_timeline(Pipeline(24, 3, 0.1, 4), **k),

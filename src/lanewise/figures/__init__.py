@@ -28,6 +28,7 @@ Charts:
 
 - `draw_degree_curve(strides, wavefronts)`: cost against stride, with the gcd law.
 - `draw_comparison(labels, values)`: the rungs of a ladder as bars.
+- `draw_roofline(points, ...)`: kernels under the memory and arithmetic roofs of a machine.
 - `draw_lines(x, series)`: one quantity of several cases against a size or an amount of work.
 
 Each takes `ax=None`: without axes it makes a figure of its own. A `Drawing` shows itself in a notebook,
@@ -49,6 +50,7 @@ from lanewise.figures.grid import draw_address_grid
 from lanewise.figures.lines import draw_lines
 from lanewise.figures.listing import draw_trace
 from lanewise.figures.replay import draw_replay
+from lanewise.figures.roofline import draw_roofline
 from lanewise.figures.sectors import draw_sectors
 from lanewise.figures.timeline import draw_timeline
 
@@ -63,6 +65,7 @@ __all__ = [
     "draw_lines",
     "draw_matrix_move",
     "draw_replay",
+    "draw_roofline",
     "draw_sectors",
     "draw_swizzle_bits",
     "draw_timeline",
