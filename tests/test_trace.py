@@ -517,6 +517,19 @@ def test_fewest_sectors_are_of_each_request_and_not_of_all_together() -> None:
 
 
 @pytest.mark.parametrize(
+    ("index", "lines"), [("i", 2), ("2 * i", 4), ("16 * i", 32), ("0 * i", 1), ("i + 1", 3)]
+)
+def test_lines_are_those_that_each_request_touches(index: str, lines: int) -> None:
+    array = np.zeros(1024)
+    site = trace(kernel("a", f"i = cuda.threadIdx.x\na[{index}] = 1"), 1, 32, array).sites[0]
+    assert (site.lines, site.requests) == (lines, 1)
+    assert (
+        trace(kernel("a", f"i = cuda.threadIdx.x\na[{index}] = 1"), (3,), 32, array).sites[0].lines
+        == 3 * lines
+    )
+
+
+@pytest.mark.parametrize(
     "index", ["4 * (i + k) + 64 * block", "4 * i + block * (k + 8) % 7", "(7 * i * block) % 512"]
 )
 def test_the_example_is_of_the_lowest_block_and_warp_among_equals(index: str) -> None:

@@ -296,6 +296,7 @@ def _site(traffic: Traffic, grid: tuple[int, int, int], warps_per_block: int) ->
         ideal=traffic.ideal,
         sectors=traffic.sectors,
         fewest_sectors=traffic.fewest_sectors,
+        lines=traffic.lines,
         bytes_requested=traffic.bytes_requested,
         example=traffic.example,
         example_block=at if traffic.example else None,

@@ -24,8 +24,8 @@ class CompiledSite:
     The names are those of a traced source site. `machine` is the instruction as disassembled, `instruction`
     its name in `lanewise.instructions` (or the opcode, where the model has no rule and `modelled` is False).
     `requests` counts warp instructions with an active lane, as hardware counters do: a predicated-off
-    execution costs nothing. `sectors` and `fewest_sectors` belong to global memory, `wavefronts` and `ideal`
-    to shared memory.
+    execution costs nothing. `sectors`, `fewest_sectors` and `lines` belong to global memory, `wavefronts`
+    and `ideal` to shared memory.
     """
 
     filename: str
@@ -41,6 +41,7 @@ class CompiledSite:
     ideal: int
     sectors: int
     fewest_sectors: int
+    lines: int
     bytes_requested: int
     example: WarpAccess | None
     example_block: tuple[int, int, int] | None

@@ -11,7 +11,7 @@ from lanewise.errors import Error, NotModelled
 from lanewise.instructions import INSTRUCTIONS
 from lanewise.lowering.registers import Array
 from lanewise.lowering.sass import MachineInstruction
-from lanewise.machine import SECTOR_BYTES, WARP_LANES
+from lanewise.machine import LINE_BYTES, SECTOR_BYTES, WARP_LANES
 from lanewise.memory import global_sectors, shared_wavefronts
 
 # global_atomics.csv against machine_code.json: only the first counts lanes that share a word one by one.
@@ -46,6 +46,7 @@ class Traffic:
     ideal: int = 0
     sectors: int = 0
     fewest_sectors: int = 0
+    lines: int = 0
     bytes_requested: int = 0
     uncounted: str = ""
     contested: bool = False
@@ -104,6 +105,7 @@ class Traffic:
                 self.sectors += int(costs.sum())
                 fewest = -(-self._row_bytes(addresses, active) // SECTOR_BYTES)
                 self.fewest_sectors += int(np.minimum(fewest, costs).sum())
+                self.lines += int(_distinct(addresses // LINE_BYTES, active).sum())
         except Error as error:
             raise Stopped(f"Line {self.instruction.line}: {self.instruction.text}: {error}") from error
         row = int(costs.argmax())

@@ -97,6 +97,7 @@ def _merged(sites: list[CompiledSite]) -> CompiledSite:
         ideal=total.ideal,
         sectors=total.sectors,
         fewest_sectors=sum(site.fewest_sectors for site in sites),
+        lines=sum(site.lines for site in sites),
         bytes_requested=sum(site.bytes_requested for site in sites),
         not_modelled=next((site.not_modelled for site in sites if site.not_modelled), ""),
     )

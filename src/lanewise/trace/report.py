@@ -44,6 +44,7 @@ class Totals:
     ideal = property(lambda self: self._sum("ideal"))
     excess = property(lambda self: self._sum("excess"))
     sectors = property(lambda self: self._sum("sectors"))
+    lines = property(lambda self: self._sum("lines"))
     bytes_requested = property(lambda self: self._sum("bytes_requested"))
     bytes_moved = property(lambda self: self._sum("bytes_moved"))
 

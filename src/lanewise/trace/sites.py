@@ -56,6 +56,7 @@ class Cost:
     ideal: int = 0
     sectors: int = 0
     fewest_sectors: int = 0
+    lines: int = 0
     bytes_requested: int = 0
     worst: int = -1
     weight: int = 0
@@ -81,7 +82,7 @@ def cost_of(instruction: str, space: str, patterns: Patterns) -> Cost:
     some = active.any(axis=1)
     width = spec.bytes_per_lane if spec else WORD_BYTES
     useful = _distinct(patterns.addresses, active) * width
-    wavefronts = ideal = sectors = fewest = np.zeros(len(counts), np.int64)
+    wavefronts = ideal = sectors = fewest = lines = np.zeros(len(counts), np.int64)
     if rule:
         if space == "shared":
             wavefronts, ideal = shared_wavefronts(instruction, patterns.addresses, active)
@@ -89,6 +90,7 @@ def cost_of(instruction: str, space: str, patterns: Patterns) -> Cost:
             _, sectors = global_sectors(instruction, patterns.addresses, active)
             # Misaligned lanes may overlap, so that fewer sectors hold what is counted lane by lane.
             fewest = np.minimum(-(-useful // SECTOR_BYTES), sectors)
+            lines = _distinct(patterns.addresses // LINE_BYTES, active)
     weights = np.where(some, (wavefronts - ideal) * 64 + wavefronts + sectors, -1)
     equals = np.flatnonzero(weights == weights.max())
     worst = int(equals[np.argmin(patterns.warps[equals])])
@@ -98,6 +100,7 @@ def cost_of(instruction: str, space: str, patterns: Patterns) -> Cost:
         int(counts @ ideal),
         int(counts @ sectors),
         int(counts @ fewest),
+        int(counts @ lines),
         int(counts @ useful),
         worst,
         int(weights[worst]),
@@ -140,9 +143,10 @@ class Site:
 
     `column` counts characters from 0. `op` is load, store, atomic or async_copy; `instruction` is the name in
     `lanewise.instructions`, or a PTX-like name where the model has no rule (then `modelled` is False and the
-    cost fields are 0). `wavefronts` and `ideal` belong to shared memory, `sectors` and `fewest_sectors` to
-    global memory. `excess` is what lies above the least: wavefronts lost to bank conflicts in shared memory,
-    sectors beyond the fewest in global memory, so excesses of the two memories are never added up.
+    cost fields are 0). `wavefronts` and `ideal` belong to shared memory, `sectors`, `fewest_sectors` and
+    `lines` (128-byte lines that each request touches, summed) to global memory. `excess` is what lies above
+    the least: wavefronts lost to bank conflicts in shared memory, sectors beyond the fewest in global memory,
+    so excesses of the two memories are never added up.
     `bytes_requested` counts the distinct bytes that the lanes of each request asked for, `bytes_moved` those
     of the sectors (global) or of the wavefronts at 128 bytes each (shared) that carried them. `example` is
     the worst request, of the lowest block and warp among equals.
@@ -177,6 +181,7 @@ class Site:
     ideal = property(lambda self: self.cost.ideal)
     sectors = property(lambda self: self.cost.sectors)
     fewest_sectors = property(lambda self: self.cost.fewest_sectors)
+    lines = property(lambda self: self.cost.lines)
     bytes_requested = property(lambda self: self.cost.bytes_requested)
 
     @property
