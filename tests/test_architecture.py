@@ -55,6 +55,7 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
     # What people see.
     "display": (f"{ACCESS} memory", ""),
     "results": ("errors records display", ""),
+    "bottleneck": ("errors machine display trace?", ""),
     "figures": (f"{ACCESS} memory {LAYOUT} records pipeline", "numpy matplotlib"),
     "checks": (f"{ACCESS} memory trace", "numpy"),
     "grading": ("errors text memory trace checks records", "numpy nbformat"),
@@ -63,7 +64,8 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
         "numpy",
     ),
     "__init__": (
-        f"{ACCESS} memory {LAYOUT} search trace checks records results validation pipeline display figures",
+        f"{ACCESS} memory {LAYOUT} search trace checks records results bottleneck validation pipeline display"
+        " figures",
         "",
     ),
     "__main__": ("*", "numpy typer rich"),

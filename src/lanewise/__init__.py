@@ -12,6 +12,7 @@ The map, from data to verdict:
 - `machine`: constants of each GPU generation, and occupancy.
 - `trace`: runs a numba.cuda kernel with no GPU and counts every access of every line; `check` turns the
   result into verdicts in sentences.
+- `bottleneck`: the least time that each resource of a GPU needs for a traced or profiled launch.
 - `records`: what was measured, with its provenance; `results` reads an experiment's figures from them,
   `validation` replays the counters through the model.
 - `kernels`, `ptx`, `experiments`, `measure`, `counters` and `reconcile` are not loaded here: they need numba
@@ -26,6 +27,7 @@ from importlib import import_module
 from types import ModuleType
 
 from lanewise import (
+    bottleneck,
     display,
     errors,
     fragments,
@@ -55,6 +57,7 @@ __all__ = [
     "Layout",
     "Swizzle",
     "WarpAccess",
+    "bottleneck",
     "check",
     "display",
     "errors",
