@@ -3,6 +3,8 @@
 - `{coverage} A`: where the course treats what article A treats
 - `{support-matrix} notebooks`: what of each notebook works on which GPU; `kernels`: which kernels cannot be
   launched everywhere; `gpus`: what the GPUs have; `recorded`: which GPU measured what
+- `{status} notebooks`: what each notebook holds; `records`: the records, and which are stale; `versions`: of
+  what the pages were built with, and the day
 """
 
 from collections.abc import Sequence
@@ -13,6 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import coverage_data
+import status_data
 import support_data
 from lanewise.machine import KB, from_name
 from page_tables import Cell, page_link, section_link, sentence, table
@@ -125,6 +128,54 @@ class SupportMatrix(SphinxDirective):
         return table("What is recorded", ["topic", *(gpu.upper() for gpu in recorded)], rows)
 
 
+class Status(SphinxDirective):
+    """One of three tables about the state of the course."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The table that the argument names, after a sentence that sums it up."""
+        tables = {"notebooks": self._notebooks, "records": self._records, "versions": self._versions}
+        name = self.arguments[0]
+        if name not in tables:
+            raise self.error(f"status: {name!r} is not one of {', '.join(tables)}.")
+        return tables[name]()
+
+    def _notebooks(self) -> list[nodes.Node]:
+        root = _book(self).parent
+        found = {path: status_data.notebook(path) for path in support_data.notebooks(root)}
+        rows: list[list[Cell]] = []
+        for path, one in found.items():
+            self.env.note_dependency(str(path))
+            page = path.relative_to(root).with_suffix("").as_posix()
+            link = page_link(page, self.env.docname) if page in self.env.found_docs else nodes.Text(page)
+            not_compared = ", ".join(f"`{line}`" for line in one.uncompared) or "none"
+            counts = (one.n_cells, one.n_code_cells, one.n_figures, one.n_compared)
+            rows.append([[link], *map(str, counts), not_compared])
+        total = sum(one.n_compared for one in found.values())
+        n_uncompared = sum(len(one.uncompared) for one in found.values())
+        summary = f"{len(found)} notebooks, {total:,} compared outputs, {n_uncompared} cells not compared."
+        columns = ["notebook", "cells", "with code", "figures", "compared outputs", "not compared"]
+        return [sentence(summary), table("Notebooks", columns, rows)]
+
+    def _records(self) -> list[nodes.Node]:
+        found = list(status_data.records())
+        n_stale = sum(one.n_stale for one in found)
+        summary = f"{sum(one.n_rows for one in found):,} rows, {n_stale or 'none'} of them stale."
+        rows = (
+            [one.topic.replace("_", " "), one.gpu.upper(), one.table, " and ".join(one.days), str(one.n_rows),
+             f"{one.n_stale} stale" if one.n_stale else "current"]
+            for one in found
+        )  # fmt: skip
+        columns = ["topic", "GPU", "what", "measured", "rows", "state"]
+        return [sentence(summary), table("Records", columns, rows)]
+
+    def _versions(self) -> list[nodes.Node]:
+        rows = list(status_data.versions().items())
+        summary = f"The pages were built on {status_data.build_day()} (UTC)."
+        return [sentence(summary), table("Versions", ["package", "version"], rows)]
+
+
 def _book(directive: SphinxDirective) -> Path:
     """The folder of the pages."""
     return Path(str(directive.env.srcdir)) / "book"
@@ -134,4 +185,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Make the directives known."""
     app.add_directive("coverage", Coverage)
     app.add_directive("support-matrix", SupportMatrix)
+    app.add_directive("status", Status)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from lanewise.experiments import Experiment
 from lanewise.measure import store
 from lanewise.measure.runner import TABLE
+from lanewise.records import kernel_hash
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,9 @@ def summarise(home: Path, gpu: str, topics: Mapping[str, tuple[Experiment, ...]]
 
 def _of_topic(home: Path, gpu: str, topic: str, experiments: tuple[Experiment, ...]) -> Iterator[Figure]:
     content = store.read(home / gpu / f"{topic}.json")
+    hash_of = cache(kernel_hash)
     now = {
-        (experiment.id, case.label, case.problem.name): store.identity(case)
+        (experiment.id, case.label, case.problem.name): store.identity(case, hash_of)
         for experiment in experiments
         for case in experiment.timed
     }
