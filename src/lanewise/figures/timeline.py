@@ -12,8 +12,9 @@ from lanewise.pipeline import Pipeline, Step
 
 # All in cells of the sheet.
 CELL_PT = 18.0
-WIDTH = style.WIDE / CELL_PT
-LEFT, RIGHT = 6.2, 1.0
+ONE_BLOCK, SOME_BLOCKS = 3.4, 6.2  # what the names of the rows take
+RIGHT = 0.8
+FEW_TILES = 9  # fit a narrow figure
 ROW, BAR = 1.55, 1.15
 MOST_ROWS, MOST_TILES = 12, 24
 COPY: tuple[Tone, str | None] = (BLUE, "//")
@@ -35,23 +36,31 @@ def draw_timeline(
     """
     steps = _checked(pipeline, until)
     end = pipeline.total if until is None else until
-    scale = (WIDTH - LEFT - RIGHT) / (end or 1.0)
+    left, right, width_pt = frame(pipeline)
+    scale = (right - left) / (end or 1.0)
     rows = _rows(pipeline)
     top = 3.4 if title else 2.0
     with style.settings():
-        sheet = Sheet(WIDTH, top + ROW * len(rows) + 1.9, style.WIDE, ax=ax)
+        sheet = Sheet(right + RIGHT, top + ROW * len(rows) + 1.9, width_pt, ax=ax)
         if title:
             sheet.text(0.4, 0.95, title, style.TITLE, bold=True)
-        _draw_key(sheet, top - 1.1)
+        _draw_key(sheet, left, top - 1.1)
         for position, (block, stage) in enumerate(rows):
             middle = top + ROW * (position + 0.5)
             sheet.text(0.4, middle, _name(pipeline, block, stage), BODY)
-            sheet.lines((LEFT, WIDTH - RIGHT), (middle, middle), RULE, z=0.4)
+            sheet.lines((left, right), (middle, middle), RULE, z=0.4)
         for step in steps:
             y = top + ROW * (rows.index((step.block, step.stage)) + 0.5)
-            _draw_step(sheet, step, y, scale)
-        _draw_end(sheet, pipeline, top, top + ROW * len(rows), scale)
+            _draw_step(sheet, step, left, y, scale)
+        _draw_end(sheet, pipeline.total, left + pipeline.total * scale, top, top + ROW * len(rows))
     return Drawing(sheet.ax, _alt(pipeline, steps, title))
+
+
+def frame(pipeline: Pipeline) -> tuple[float, float, float]:
+    """Where time 0 and the right edge lie, in cells, and the width of the whole figure in points."""
+    is_small = pipeline.blocks == 1 and pipeline.tiles <= FEW_TILES
+    width_pt = style.NARROW if is_small else style.WIDE
+    return ONE_BLOCK if pipeline.blocks == 1 else SOME_BLOCKS, width_pt / CELL_PT - RIGHT, width_pt
 
 
 def _checked(pipeline: object, until: object) -> tuple[Step, ...]:
@@ -82,18 +91,18 @@ def _name(pipeline: Pipeline, block: int, stage: int) -> str:
     return f"stage {stage}" if pipeline.blocks == 1 else f"block {block}, stage {stage}"
 
 
-def _draw_key(sheet: Sheet, y: float) -> None:
-    for x, (tone, hatch), text in ((LEFT, COPY, "copy under way"), (LEFT + 9.0, WORK, "work")):
+def _draw_key(sheet: Sheet, left: float, y: float) -> None:
+    for x, (tone, hatch), text in ((left, COPY, "copy under way"), (left + 8.5, WORK, "work")):
         sheet.box(x, y - 0.4, 1.4, 0.8, fill=tone.fill, edge=tone.edge, hatch=hatch)
         sheet.text(x + 1.8, y, text, BODY, color=MUTED)
 
 
-def _draw_step(sheet: Sheet, step: Step, y: float, scale: float) -> None:
+def _draw_step(sheet: Sheet, step: Step, left: float, y: float, scale: float) -> None:
     parts = (("copy", COPY, step.asked, step.arrived), ("work", WORK, step.started, step.ended))
     for kind, (tone, hatch), first, last in parts:
         if last == first:
             continue
-        x, width = LEFT + first * scale, (last - first) * scale
+        x, width = left + first * scale, (last - first) * scale
         box = (x, y - BAR / 2, width, BAR)
         sheet.box(*box, fill=tone.fill, edge=tone.edge, line=1.0, hatch=hatch, gid=f"{kind}{step.tile}")
         room = len(str(step.tile)) * style.BOLD_DIGIT_WIDTH * CELL / CELL_PT
@@ -104,10 +113,9 @@ def _draw_step(sheet: Sheet, step: Step, y: float, scale: float) -> None:
         sheet.text(x + width / 2, y, str(step.tile), CELL, align="center", bold=True)
 
 
-def _draw_end(sheet: Sheet, pipeline: Pipeline, top: float, bottom: float, scale: float) -> None:
-    x = LEFT + pipeline.total * scale
+def _draw_end(sheet: Sheet, total: float, x: float, top: float, bottom: float) -> None:
     sheet.lines((x, x), (top, bottom + 0.3), MUTED, 1.2)
-    sheet.text(x, bottom + 0.95, f"end: {written(pipeline.total)}", BODY, align="right", bold=True)
+    sheet.text(x, bottom + 0.95, f"end: {written(total)}", BODY, align="right", bold=True)
 
 
 def _alt(pipeline: Pipeline, steps: tuple[Step, ...], title: str | None) -> str:
