@@ -26,7 +26,7 @@ from lanewise.machine import FULL_MASK, WORD_BYTES
 
 Parameters = Mapping[str, str]
 
-NOTE = "This figure answers to its controls where scripts run and the page comes from a web server."
+NOTE = "This figure is interactive where scripts run and a web server delivers the page."
 
 
 @dataclass(frozen=True)

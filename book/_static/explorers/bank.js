@@ -32,9 +32,9 @@ const controls = [
     kind: "select",
     options: [
       ["stride", "s[stride * lane]"],
-      ["row", "a row of a tile"],
-      ["column", "a column of a tile"],
-      ["diagonal", "a diagonal of a tile"],
+      ["row", "a tile's row"],
+      ["column", "a tile's column"],
+      ["diagonal", "a tile's diagonal"],
     ],
   },
   {
@@ -272,7 +272,8 @@ function drawWavefronts(cost, passes, step) {
     for (const [bank, words] of phase.wordsByBank) {
       if (words.length < 2) continue;
       const height = bottoms[words.length - 1] - top;
-      outlines.push(box(columnX(bank) + GAP / 2, top + GAP / 2, CELL - GAP, height - GAP, "lw-conflict"));
+      const look = step === null || passes[step].phase === index ? "lw-conflict" : "lw-conflict lw-aside";
+      outlines.push(box(columnX(bank) + GAP / 2, top + GAP / 2, CELL - GAP, height - GAP, look));
     }
   });
   return { parts: [...parts, ...outlines], bottom: y };

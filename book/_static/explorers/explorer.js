@@ -156,7 +156,7 @@ function makePlayer(turn) {
   function show(step) {
     at = step !== null && captions[step] === undefined ? null : step;
     caption.textContent = at === null ? `${captions.length} steps` : captions[at];
-    // A button that has the focus must stay usable, or a keyboard loses its place: the ends lead round to the whole.
+    // No button is ever disabled, or a keyboard would lose its place: both ends lead to the whole.
     turn(at);
   }
   function run() {
@@ -289,7 +289,9 @@ function mount(figure, explorer) {
   figure.dataset.live = "";
 }
 
-for (const figure of document.querySelectorAll("figure.lw-explorer[data-explorer]")) {
+async function load(figure) {
   const { default: explorer } = await import(`./${figure.dataset.explorer}.js`);
   mount(figure, explorer);
 }
+
+document.querySelectorAll("figure.lw-explorer[data-explorer]").forEach(load);
