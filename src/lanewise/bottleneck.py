@@ -28,6 +28,15 @@ FAR = 0.45  # below it no resource is: latency, or something that was not counte
 ROUNDING = 1.01  # a published peak is rounded
 
 
+# What the profiler calls the same resources' busy fractions.
+BUSY: Mapping[str, str] = {
+    "DRAM": "dram_throughput",
+    "L1 and shared": "l1_throughput",
+    "issue": "sm_busy",
+    "Tensor Cores": "tensor_busy",
+}
+
+
 class InvalidWork(Error):
     """A count or a time that cannot be."""
 
@@ -97,6 +106,16 @@ class Work:
             flops=flops,
             tensor_flops=tensor_flops,
         )
+
+
+def busy(metrics: Mapping[str, Any]) -> dict[str, str]:
+    """How busy the profiler found each resource, as fractions of what it can do: a row for `table`.
+
+    >>> from lanewise import results
+    >>> busy(results.experiment("h200", "E-45").profile("tiled 8192"))
+    {'DRAM': '0.30', 'L1 and shared': '0.81', 'issue': '0.40', 'Tensor Cores': '0.00'}
+    """
+    return {name: f"{metrics[key]:.2f}" for name, key in BUSY.items()}
 
 
 @dataclass(frozen=True)

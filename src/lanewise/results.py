@@ -119,6 +119,15 @@ class Results:
             )
         return row["metrics"][metric]
 
+    def profile(self, label: str, problem: str | None = None) -> Mapping[str, Any]:
+        """The hardware counters of a case that was profiled at the size at which it was timed.
+
+        >>> experiment("h200", "E-45").profile("tiled 8192")["l1_throughput"] > 0.8
+        True
+        """
+        full = tuple(row for row in self.counters if row["profiled"])
+        return self._only(full, label, problem)["metrics"]  # type: ignore[no-any-return]
+
     def table(
         self,
         *quantities: str,
