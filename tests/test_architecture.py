@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
     # What people see.
     "display": (f"{ACCESS} memory", ""),
     "results": ("errors records display", ""),
-    "bottleneck": ("errors machine display trace?", ""),
+    "bottleneck": ("errors machine records display trace?", ""),
     "figures": (f"{ACCESS} memory {LAYOUT} records pipeline", "numpy matplotlib"),
     "checks": (f"{ACCESS} memory trace", "numpy"),
     "grading": ("errors text memory trace checks records", "numpy nbformat"),

@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lanewise import records, results, trace
-from lanewise.bottleneck import Bounds, InvalidWork, Work, lower_bounds
+from lanewise import results, trace
+from lanewise.bottleneck import InvalidWork, Work, lower_bounds, recorded_bounds
 from lanewise.kernels import banks, coalescing, padding
 from lanewise.machine import product
 
-TENSOR_TOPICS = (
-    "attention",
-    "hgemm",
-    "tensor_cores",
-)  # their operations run on the Tensor Cores, most of them
 # With float32 sums in registers mma.sync reaches less than the published peak, which needs wgmma.
 MEASURED = replace(
     product("H200"), tensor_tflop_per_s=results.experiment("h200", "E-14").tflop_per_s("registers")
 )
-
-
-def profiled() -> Iterator[tuple[str, float, Bounds, Mapping[str, Any]]]:
-    """Every case that was both timed and profiled at its full size."""
-    for topic in records.recorded_topics("h200"):
-        counted = records.record("h200", f"{topic}.counters").rows("counters")
-        timed = {
-            (row["experiment"], row["label"], row["problem"]): row
-            for row in records.record("h200", topic).tables.get("times", ())
-            if "us" in row
-        }
-        for row in counted:
-            key = row["experiment"], row["label"], row["problem"]
-            if row["profiled"] and key in timed:
-                flops = {"tensor_flops" if topic in TENSOR_TOPICS else "flops": timed[key]["flops"]}
-                work = Work.of_counters(row["metrics"], **flops)
-                yield " ".join(key[:2]), timed[key]["us"][1], lower_bounds(work, "H200"), row["metrics"]
-
-
-CASES = list(profiled())
+CASES = recorded_bounds("h200", "H200")
 
 
 def test_there_are_many_cases() -> None:
@@ -50,21 +25,21 @@ def test_there_are_many_cases() -> None:
 
 
 def test_no_recorded_time_beats_a_bound() -> None:
-    assert [name for name, us, bounds, _ in CASES if bounds.share(us) > 1] == []
+    assert [case.label for case in CASES if case.bounds.share(case.us) > 1] == []
 
 
 def test_bounds_agree_with_what_the_profiler_calls_busy() -> None:
     """Shares of the time, against the profiler's own throughputs, for launches long enough to have no edges."""
     pairs = {"issue": "sm_busy", "DRAM": "dram_throughput", "shared memory": "l1_throughput"}
-    for name, us, bounds, metrics in CASES:
-        for bound in bounds.bounds:
-            if us < 100 or bound.resource not in pairs:
+    for case in CASES:
+        for bound in case.bounds.bounds:
+            if case.us < 100 or bound.resource not in pairs:
                 continue
-            busy = metrics[pairs[bound.resource]]
+            busy = case.metrics[pairs[bound.resource]]
             # The L1 cache and other pipes have work besides; a clock below the highest makes cycles longer.
-            assert bound.us / us < busy + 0.03, f"{name}: {bound} but {busy}"
+            assert bound.us / case.us < busy + 0.03, f"{case.label}: {bound} but {busy}"
             if bound.resource == "DRAM":
-                assert bound.us / us == pytest.approx(busy, abs=0.05), name
+                assert bound.us / case.us == pytest.approx(busy, abs=0.05), case.label
 
 
 def transposed(kernel: Any, n: int) -> Any:

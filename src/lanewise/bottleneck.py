@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from lanewise import records
 from lanewise.display import Table, table
 from lanewise.errors import Error
 from lanewise.machine import LINE_BYTES, SECTOR_BYTES, Product, product
@@ -221,6 +223,45 @@ def lower_bounds(work: Work, gpu: str | Product) -> Bounds:
     if not asked:
         raise InvalidWork("lower_bounds: the work asks for nothing. Give bytes, wavefronts or operations.")
     return Bounds(at, tuple(sorted(asked, key=lambda bound: -bound.us)))
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A launch that was both timed and profiled at its full size: its time, bounds and busy fractions."""
+
+    experiment: str
+    label: str
+    us: float
+    bounds: Bounds
+    metrics: Mapping[str, Any]
+
+
+# Topics whose operations are, most of them, those of the Tensor Cores.
+_TENSOR_TOPICS = ("attention", "hgemm", "tensor_cores")
+
+
+@cache
+def recorded_bounds(slug: str, gpu: str | Product) -> tuple[Recorded, ...]:
+    """The bounds of every such launch that is recorded under `slug`, from its counters.
+
+    >>> max(case.bounds.share(case.us) for case in recorded_bounds("h200", "H200")) < 1
+    True
+    """
+    found = []
+    for topic in records.recorded_topics(slug):
+        timed = {_key(row): row for row in records.record(slug, topic).tables.get("times", ()) if "us" in row}
+        for row in records.record(slug, f"{topic}.counters").rows("counters"):
+            if row["profiled"] and _key(row) in timed:
+                time = timed[_key(row)]
+                flops = {"tensor_flops" if topic in _TENSOR_TOPICS else "flops": time["flops"]}
+                bounds = lower_bounds(Work.of_counters(row["metrics"], **flops), gpu)
+                case = row["experiment"], row["label"], time["us"][1]
+                found.append(Recorded(*case, bounds, row["metrics"]))
+    return tuple(found)
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return row["experiment"], row["label"], row["problem"]
 
 
 def _time(us: float) -> float:

@@ -126,7 +126,8 @@ class Results:
         True
         """
         full = tuple(row for row in self.counters if row["profiled"])
-        return self._only(full, label, problem)["metrics"]  # type: ignore[no-any-return]
+        metrics: Mapping[str, Any] = self._only(full, label, problem)["metrics"]
+        return metrics
 
     def table(
         self,

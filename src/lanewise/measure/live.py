@@ -1,0 +1,65 @@
+"""A kernel timed here and now, for a page: no reference, no record, and nothing at all without a GPU."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from lanewise.measure.here import why_unfit
+from lanewise.measure.protocol import Gpu, Work
+
+WARM_UPS, SAMPLES = 3, 20
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Medians in microseconds: the kernel, and a copy by the driver that moves as many bytes as were stated.
+
+    `gpu` is the driver's name of the GPU.
+    """
+
+    gpu: str
+    us: float
+    copy_us: float
+
+
+def timed(
+    kernel: Any,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    arguments: Sequence[Any],
+    useful_bytes: int,
+) -> Timed | None:
+    """Time launches of a kernel on this machine's GPU, each with a cold L2 cache; None where there is none.
+
+    `arguments` are as for a launch; arrays are copied to the GPU first. `useful_bytes` are what the kernel
+    must move at least, which the driver's copy moves as well. Check the kernel's results elsewhere.
+    """
+    if why_unfit():
+        return None
+    device = import_module("numba.cuda").get_current_device()
+    name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+    gpu = import_module("lanewise.measure.gpu").NumbaGpu()
+    return time_on(gpu, name, kernel, grid, block, arguments, useful_bytes)
+
+
+def time_on(
+    gpu: Gpu,
+    name: str,
+    kernel: Any,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    arguments: Sequence[Any],
+    useful_bytes: int,
+) -> Timed:
+    """The same on a given GPU."""
+    held = [gpu.put(value) if isinstance(value, np.ndarray) else value for value in arguments]
+    works = [Work(lambda: kernel[grid, block](*held)), Work(gpu.copier(useful_bytes))]
+    gpu.sample(works, WARM_UPS)
+    us, copy_us = (statistics.median(samples) for samples in gpu.sample(works, SAMPLES))
+    return Timed(name, us, copy_us)
