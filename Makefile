@@ -17,10 +17,11 @@ NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-sanitize-w
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv book test lint lab bench gpu sass colab notebooks clean
+.PHONY: help venv book pdf test lint lab bench gpu sass colab notebooks clean
 
 help:
 	@echo "make book       build the course into _build/html and say where to open it"
+	@echo "make pdf        print the book into _build/lanewise.pdf; needs Chromium"
 	@echo "make test       lint, type-check, unit tests, browser tests if Chromium is found, strict nbval"
 	@echo "make lab        open JupyterLab on the labs"
 	@echo "make notebooks  run every notebook again and write its normal form"
@@ -46,6 +47,9 @@ book: $(INSTALLED)
 	@rm -rf _build
 	$(BIN)/jupyter-book build . -W -n --keep-going --quiet
 	@echo "The book is built. Open $(CURDIR)/_build/html/index.html"
+
+pdf: book
+	$(BIN)/python -m tools.pdf
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
