@@ -19,7 +19,7 @@ from tests.test_explorer_model import NODE
 from tools.notebooks import ROOT
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
-from explorers import EXPLORERS, bank_access
+from explorers import EXPLORERS, bank_access, sector_accesses
 
 SCRIPTS = ROOT / "book" / "_static" / "explorers"
 
@@ -35,7 +35,8 @@ for (const [kind, given] of Object.entries(states)) {
   const look = state => {
     try {
       const { sentence, bad, counts, steps, python } = explorer.show(state);
-      return { sentence, bad, counts: counts.map(count => [count.label, count.value]), steps, python };
+      const notes = counts.map(count => count.note);
+      return { sentence, bad, notes, counts: counts.map(count => [count.label, count.value]), steps, python };
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;
       return { sentence: error.message, refused: true };
@@ -100,7 +101,7 @@ def test_parameters_are_the_controls(kind: str, controls: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("kind", EXPLORERS)
 def test_every_script_has_an_explorer_and_draws_something(kind: str) -> None:
-    helpers = {"model", "draw", "explorer"}
+    helpers = {"model", "draw", "explorer", "warp"}
     assert {path.stem for path in SCRIPTS.glob("*.js")} - helpers == EXPLORERS.keys()
     drawing = EXPLORERS[kind].draw(EXPLORERS[kind].defaults)
     assert len(drawing.alt) > 25
@@ -131,6 +132,47 @@ def test_the_bank_explorer_shows_what_python_computes(controls: dict[str, Any]) 
         assert len(shown["steps"]) == cost.wavefronts
         assert run_listing(shown["python"])["access"] == cost.access
     assert 20 < n_refused < 200
+
+
+def test_the_sector_explorer_shows_what_python_computes(controls: dict[str, Any]) -> None:
+    states = random_states(controls["sectors"], 400)
+    n_refused = n_several = 0
+    for state, shown in zip(states, shown_by_scripts({"sectors": states})["sectors"]["shown"], strict=True):
+        if shown.get("refused"):
+            n_refused += 1
+            with pytest.raises(lw.Error) as refusal:
+                sector_accesses(as_parameters(state))
+            assert str(refusal.value) == shown["sentence"]
+            continue
+        accesses = sector_accesses(as_parameters(state))
+        costs = [lw.global_cost(access) for access in accesses]
+        sectors = sum(cost.sectors for cost in costs)
+        distinct = set().union(*(cost.lanes_by_sector for cost in costs))
+        fewest = sum(-(-cost.bytes_requested // 32) for cost in costs)
+        asked, moved = sum(cost.bytes_requested for cost in costs), sum(cost.bytes_moved for cost in costs)
+        used = f"{100 * asked / moved:.3g}%" if moved else "–"
+        requests = sum(cost.requests for cost in costs)
+        lines = len({sector // 4 for sector in distinct})
+        expected = [requests, sectors, lines, asked, moved, used]
+        assert [value for _, value in shown["counts"]] == expected
+        assert shown["bad"] == (sectors > fewest)
+        assert shown["notes"][1] == f"fewest: {fewest}"
+        if len(costs) == 1 or not requests:
+            assert shown["sentence"] == str(costs[0])
+            assert shown["steps"] == []
+        else:
+            n_several += 1
+            assert f"{requests} requests, one for each field" in shown["sentence"]
+            assert ("No two of them share" in shown["sentence"]) == (len(distinct) == sectors)
+            if len(distinct) < sectors:
+                kept = f"{100 * asked / (32 * len(distinct)):.3g}% of what moves into it"
+                assert f"Only {len(distinct)} of the sectors are different" in shown["sentence"]
+                assert kept in shown["sentence"]
+            assert len(shown["steps"]) == requests
+        names = run_listing(shown["python"])
+        assert names.get("accesses", [names.get("access")]) == accesses
+    assert 10 < n_refused < 200
+    assert n_several > 20
 
 
 def run_listing(python: str) -> dict[str, Any]:

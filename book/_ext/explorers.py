@@ -15,14 +15,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from docutils import nodes  # type: ignore[import-untyped]
 from docutils.parsers.rst import directives  # type: ignore[import-untyped]
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import lanewise as lw
-from lanewise.figures import Drawing, draw_bank_map
-from lanewise.machine import FULL_MASK, WORD_BYTES
+from lanewise.figures import Drawing, draw_bank_map, draw_sectors
+from lanewise.machine import FULL_MASK, LINE_BYTES, WARP_LANES, WORD_BYTES
 
 Parameters = Mapping[str, str]
 
@@ -44,10 +45,16 @@ class Explorer:
         return {**self.defaults, **options}
 
 
+_MASKS = {"all": FULL_MASK, "half": 0xFFFF, "even": 0x5555_5555, "one": 1}
+
+
+def _mask_of(given: Parameters) -> int:
+    return int(given["mask"], 16) if given["lanes"] == "hex" else _MASKS[given["lanes"]]
+
+
 # The bank explorer: the same access as accessOf in book/_static/explorers/bank.js.
 
 _TILE = 32
-_MASKS = {"all": FULL_MASK, "half": 0xFFFF, "even": 0x5555_5555, "one": 1}
 
 
 def bank_access(given: Parameters) -> lw.WarpAccess:
@@ -55,7 +62,7 @@ def bank_access(given: Parameters) -> lw.WarpAccess:
     n_bytes = int(given["bytes"])
     name = f"{given['op']}.shared.b{8 * n_bytes}"
     start = WORD_BYTES * int(given["start"])
-    mask = int(given["mask"], 16) if given["lanes"] == "hex" else _MASKS[given["lanes"]]
+    mask = _mask_of(given)
     stride, at, period = int(given["stride"]), int(given["at"]), 2 ** int(given["xor"])
     if given["pattern"] == "stride":
         return lw.WarpAccess.from_formula(name, lambda lane: start + n_bytes * stride * lane, mask)
@@ -65,6 +72,32 @@ def bank_access(given: Parameters) -> lw.WarpAccess:
     swizzled = [col ^ row % period for row, col in zip(rows, cols[given["pattern"]], strict=True)]
     pitch = _TILE + int(given["padding"])
     return lw.WarpAccess.from_tile(name, rows, swizzled, pitch, n_bytes, start, mask)
+
+
+# The sector explorer: the same accesses as accessesOf in book/_static/explorers/sectors.js.
+
+
+def sector_accesses(given: Parameters) -> list[lw.WarpAccess]:
+    """The accesses that the sector explorer shows for its parameters, one for each request."""
+    n_bytes, start = int(given["bytes"]), int(given["start"])
+    name = f"{given['op']}.global.b{8 * n_bytes}"
+    mask = _mask_of(given)
+    lanes = np.arange(WARP_LANES)
+    stride, size = int(given["stride"]), int(given["size"])
+    field = min(int(given["field"]), size - 1)
+    near = min(WARP_LANES, LINE_BYTES // n_bytes)
+    indices = {
+        "stride": [stride * lanes],
+        "reversed": [stride * lanes[::-1]],
+        "shuffled": [lanes // near * near + 5 * lanes % near],
+        "same": [0 * lanes],
+        "struct": [size * lanes + field],
+        "fields": [size * lanes + each for each in range(size)],
+    }
+    return [
+        lw.WarpAccess(name, tuple((start + n_bytes * index).tolist()), mask)
+        for index in indices[given["pattern"]]
+    ]
 
 
 EXPLORERS: dict[str, Explorer] = {
@@ -82,6 +115,20 @@ EXPLORERS: dict[str, Explorer] = {
             "start": "0",
         },
         lambda given: draw_bank_map(bank_access(given)),
+    ),
+    "sectors": Explorer(
+        {
+            "op": "ld",
+            "bytes": "4",
+            "pattern": "stride",
+            "lanes": "all",
+            "mask": "ffffffff",
+            "stride": "1",
+            "size": "4",
+            "field": "0",
+            "start": "0",
+        },
+        lambda given: draw_sectors(sector_accesses(given)[0]),
     ),
 }
 

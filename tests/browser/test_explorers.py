@@ -15,7 +15,7 @@ from tools.notebooks import ROOT
 from tools.site import BUILT, DESKTOP, PHONE, THEMES, chromium, context, pages, serve
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
-from explorers import EXPLORERS, bank_access
+from explorers import EXPLORERS, bank_access, sector_accesses
 
 pytestmark = pytest.mark.browser
 
@@ -34,7 +34,13 @@ KINDS = [
     pytest.param(kind, marks=[] if kind in PAGES else pytest.mark.skip(reason=NOT_BUILT))
     for kind in EXPLORERS
 ]
-needs_bank = pytest.mark.skipif("bank" not in PAGES, reason=NOT_BUILT)
+
+
+def needs(kind: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(kind not in PAGES, reason=NOT_BUILT)
+
+
+needs_bank = needs("bank")
 
 
 @pytest.fixture(scope="module")
@@ -261,3 +267,32 @@ def test_nothing_plays_for_who_asked_for_less_motion(page: Page, address: str, m
         figure.get_by_role("button", name="Pause").click()
         page.emulate_media(reduced_motion="reduce")
         play.wait_for(state="hidden")
+
+
+# The sector explorer.
+
+
+@needs("sectors")
+def test_sectors_follow_the_stride(page: Page, address: str) -> None:
+    figure = open_explorer(page, address, "sectors", "stride=1")
+    for press, expected in ((0, 4), (1, 8), (1, 12)):
+        if press:
+            figure.get_by_label("Stride, in elements").press("ArrowRight")
+        given = dict(EXPLORERS["sectors"].defaults, stride=str(expected // 4))
+        cost = lw.global_cost(sector_accesses(given)[0])
+        assert cost.sectors == expected
+        seen = shown(figure)
+        assert (seen["sectors"], seen["sentence"]) == (str(cost.sectors), str(cost))
+        assert figure.locator("[data-sector]").count() == expected
+
+
+@needs("sectors")
+def test_the_fields_of_a_struct_are_asked_for_one_by_one(page: Page, address: str) -> None:
+    figure = open_explorer(page, address, "sectors", "pattern=fields&size=4")
+    assert shown(figure)["requests"] == "4"
+    figure.get_by_role("button", name="Step").click()
+    figure.get_by_role("button", name="Step").click()
+    caption = figure.locator(".lw-caption").inner_text()
+    assert caption == "Request 2 of 4, field 1: 16 sectors, all of them a second time or more."
+    figure.get_by_label("Lanes touch").select_option("struct")
+    assert shown(figure)["requests"] == "1"

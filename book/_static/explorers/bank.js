@@ -1,20 +1,10 @@
 // The bank explorer: one access of one warp to shared memory, and what the 32 banks make of it.
 
 import { box, cellLines, label, laneCell, named, runs, s, sheet, tone } from "./draw.js";
-import {
-  BANKS,
-  FULL_MASK,
-  ModelError,
-  WARP_LANES,
-  WORD_BYTES,
-  explainShared,
-  replay,
-  sharedCost,
-  warpAccess,
-} from "./model.js";
+import { BANKS, WARP_LANES, WORD_BYTES, explainShared, replay, sharedCost, warpAccess } from "./model.js";
+import { LANE_CONTROLS, listing, maskInPython, maskOf } from "./warp.js";
 
 const TILE = 32; // columns of the tile, without padding
-const MASKS = { all: FULL_MASK, half: 0x0000ffff, even: 0x55555555, one: 0x00000001 };
 
 const inTile = (state) => state.pattern !== "stride";
 
@@ -37,25 +27,7 @@ const controls = [
       ["diagonal", "a tile's diagonal"],
     ],
   },
-  {
-    name: "lanes",
-    label: "Active lanes",
-    kind: "select",
-    options: [
-      ["all", "all 32"],
-      ["half", "the first half"],
-      ["even", "the even ones"],
-      ["one", "lane 0 alone"],
-      ["hex", "by a mask"],
-    ],
-  },
-  {
-    name: "mask",
-    label: "Lane mask, hexadecimal",
-    kind: "text",
-    pattern: "(0x)?[0-9a-fA-F]{1,8}",
-    shown: (state) => state.lanes === "hex",
-  },
+  ...LANE_CONTROLS,
   {
     name: "stride",
     label: "Stride, in elements",
@@ -95,17 +67,6 @@ const controls = [
 
 // ----------------------------------------------------------------------------------------------------- the access
 
-function maskOf(state) {
-  if (state.lanes !== "hex") return MASKS[state.lanes];
-  if (!/^(0x)?[0-9a-f]{1,8}$/i.test(state.mask.trim())) {
-    throw new ModelError(
-      "InvalidAccess",
-      `Lane mask: '${state.mask}' is not a mask. Give 1 to 8 hexadecimal digits, such as 0000ffff; bit i is lane i.`,
-    );
-  }
-  return Number.parseInt(state.mask.trim().replace(/^0x/i, ""), 16);
-}
-
 /** Row and column of a tile for each lane, as functions and as Python. */
 function coordinates({ pattern, at, xor }) {
   const period = 2 ** xor;
@@ -136,15 +97,15 @@ function accessOf(state) {
   const bytes = Number(state.bytes);
   const base = WORD_BYTES * state.start;
   const mask = maskOf(state);
-  const tail = mask === FULL_MASK ? [] : [`active_mask=0x${mask.toString(16).padStart(8, "0")}`];
+  const tail = maskInPython(mask);
   if (!inTile(state)) {
     const formula = `${base ? `${base} + ` : ""}${bytes} * (${state.stride} * lane)`;
-    const python = call("from_formula", [`"${name}"`, `lambda lane: ${formula}`, ...tail]);
+    const python = listing("shared_cost", "from_formula", [`"${name}"`, `lambda lane: ${formula}`, ...tail]);
     return { make: () => warpAccess(name, (lane) => base + bytes * state.stride * lane, mask), python };
   }
   const pitch = TILE + state.padding;
   const { row, col, pythonRow, pythonCol } = coordinates(state);
-  const python = call("from_tile", [
+  const python = listing("shared_cost", "from_tile", [
     `"${name}"`,
     `row=${pythonRow}`,
     `col=${pythonCol}`,
@@ -155,12 +116,6 @@ function accessOf(state) {
   ]);
   const address = (lane) => base + bytes * (row(lane) * pitch + col(lane));
   return { make: () => warpAccess(name, address, mask), python };
-}
-
-function call(constructor, given) {
-  const one = `access = lw.WarpAccess.${constructor}(${given.join(", ")})`;
-  const several = `access = lw.WarpAccess.${constructor}(\n    ${given.join(",\n    ")},\n)`;
-  return `import lanewise as lw\n\n${one.length > 76 ? several : one}\nprint(lw.shared_cost(access))`;
 }
 
 // ---------------------------------------------------------------------------------------------------- the drawing

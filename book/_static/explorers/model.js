@@ -63,7 +63,7 @@ export function lanesInWords(numbers) {
 }
 
 /** Three significant digits as Python's format ".3g" writes numbers from 0.1 to 999, ties to the even digit. */
-function threeDigits(value) {
+export function threeDigits(value) {
   if (value === 0) return "0";
   const unit = 10 ** (2 - Math.floor(Math.log10(value)));
   const scaled = value * unit;
