@@ -58,3 +58,80 @@ VECTOR_TYPES = Document(
     "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#built-in-vector-types",
 )
 SIZEOF = Document("C++ reference", "sizeof operator", "https://en.cppreference.com/w/cpp/language/sizeof")
+NCU_REPLAY = Document("Nsight Compute Profiling Guide", "kernel replay", f"{NCU}index.html#replay")
+NCU_CLI = Document(
+    "Nsight Compute CLI",
+    "command line options, profile",
+    "https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html#command-line-options",
+)
+NVPROF_RETIRED = Document(
+    "CUDA Profiler User's Guide", "nvprof", "https://docs.nvidia.com/cuda/profiler-users-guide/"
+)
+PASCAL = Document(
+    "Pascal Tuning Guide",
+    "unified L1/texture cache",
+    "https://docs.nvidia.com/cuda/pascal-tuning-guide/index.html#unified-l1-texture-cache",
+)
+GLOBAL_MEMORY = Document(
+    "CUDA C++ Best Practices Guide",
+    "coalesced access to global memory",
+    "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html#coalesced-access-to-global-memory",
+)
+ALLOCATION_ALIGNMENT = Document(
+    "CUDA C++ Programming Guide",
+    "size and alignment requirement",
+    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#device-memory-accesses",
+)
+SHARED_WRITES = Document(
+    "CUDA C++ Programming Guide",
+    "SIMT architecture: writes of several lanes to one location",
+    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#simt-architecture",
+)
+SHUFFLES = Document(
+    "CUDA C++ Programming Guide",
+    "warp shuffle functions",
+    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warp-shuffle-functions",
+)
+SYNCHRONISATION = Document(
+    "CUDA C++ Programming Guide",
+    "synchronization functions",
+    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#synchronization-functions",
+)
+TMA = Document(
+    "CUDA C++ Programming Guide",
+    "asynchronous data copies using the Tensor Memory Accelerator",
+    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html"
+    "#asynchronous-data-copies-using-the-tensor-memory-accelerator-tma",
+)
+PTX_CP_ASYNC = Document("PTX ISA", "cp.async", f"{PTX}#data-movement-and-conversion-instructions-cp-async")
+PIPELINES = Document(
+    "CUDA C++ Programming Guide",
+    "asynchronous data copies using cuda::pipeline",
+    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html"
+    "#asynchronous-data-copies-using-cuda-pipeline",
+)
+ADA = Document(
+    "NVIDIA Ada GPU Architecture",
+    "GeForce RTX 4090",
+    "https://images.nvidia.com/aem-dam/Solutions/geforce/ada/nvidia-ada-gpu-architecture.pdf",
+)
+AMPERE = Document(
+    "NVIDIA A100 Tensor Core GPU", "data sheet", "https://www.nvidia.com/en-us/data-center/a100/"
+)
+PYTORCH_FORMATS = Document(
+    "PyTorch",
+    "channels last memory format",
+    "https://pytorch.org/tutorials/intermediate/memory_format_tutorial.html",
+)
+TENSORFLOW_CONV = Document(
+    "TensorFlow", "tf.nn.conv2d", "https://www.tensorflow.org/api_docs/python/tf/nn/conv2d"
+)
+TENSOR_FORMATS = Document(
+    "TensorRT",
+    "data formats",
+    "https://docs.nvidia.com/deeplearning/tensorrt/",
+)
+FLASH_ATTENTION = Document(
+    "FlashAttention", "theorem 2 and backward pass", "https://arxiv.org/abs/2205.14135"
+)
+PAGED_ATTENTION = Document("PagedAttention", "sections 3 and 4", "https://arxiv.org/abs/2309.06180")
