@@ -197,15 +197,21 @@ def test_a_listing_has_one_directive_a_claim_and_says_what_decided() -> None:
         "",
         "So it is.",
         "",
-        "| case | the claim says | we find | decided by |",
-        "| :--- | :--- | :--- | :--- |",
-        r"| a\|b | 2 | 3 | [PTX ISA, ldmatrix](https://docs.nvidia.com/) |",
-        "| ratio | at least 10 | 0.333 | record E-05 |",
-        "| traced | yes | yes | trace of naive |",
+        "| case | the claim says | we find | holds | decided by |",
+        "| :--- | :--- | :--- | :--- | :--- |",
+        r"| a\|b | 2 | 3 | no | [PTX ISA, ldmatrix](https://docs.nvidia.com/) |",
+        "| ratio | at least 10 | 0.333 | no | record E-05 |",
+        "| traced | yes | yes | yes | trace of naive |",
         "",
         ":::",
     ]
     assert repr(claims.Listing((made,))) == "CA-99 wrong"
+
+
+def test_reasons_are_given_with_their_verdicts() -> None:
+    first, second = claims.because("CA-10", "CA-13").split("\n\n")
+    assert first.startswith("*CA-10, imprecise.* The degree is gcd(width, 32)")
+    assert second.startswith("*CA-13, wrong.*")
 
 
 def test_the_list_can_be_narrowed() -> None:

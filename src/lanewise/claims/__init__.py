@@ -8,7 +8,7 @@ A claim is a function in one of the modules here, cut by idea. The decorator say
 of the page that treats it (`section=` may add a label there), and the verdict that we expect; the docstring
 is the claim in our words; the body is the check:
 
-    @claim("CA-10", "padding", IMPRECISE)
+    @claim("CA-10", "padding", IMPRECISE, "padding-claim-multiple")
     def ca_10(trial: Trial) -> str:
         '''A row width that is no multiple of 32 frees columns from conflicts.'''
         trial.stated("width 33", says=1, found=column(33))
@@ -63,6 +63,7 @@ __all__ = [
     "all_claims",
     "at_least",
     "at_most",
+    "because",
     "claim",
     "counts",
     "find",
@@ -71,7 +72,7 @@ __all__ = [
     "listing",
 ]
 
-_NO_CLAIMS = ("chips", "claim", "documents", "evidence", "listing")
+_NO_CLAIMS = ("claim", "documents", "evidence", "listing")
 
 
 @cache
@@ -115,6 +116,11 @@ def select(
 def listing(article: str | None = None, topic: str | None = None, verdict: Verdict | None = None) -> Listing:
     """The same as `select`, to be shown on a page."""
     return Listing(select(article, topic, verdict))
+
+
+def because(*ids: str) -> str:
+    """The reasons of claims as a paragraph, each with its verdict: what a page says where it cites them."""
+    return "\n\n".join(f"*{each.id}, {each.verdict}.* {each.why}" for each in map(find, ids))
 
 
 def counts(by: str = "article") -> Table:

@@ -7,7 +7,7 @@ import numpy as np
 from lanewise.claims.claim import Trial, Verdict, about, at_least, at_most, claim
 from lanewise.claims.documents import BEST_PRACTICES, KEPLER
 from lanewise.claims.evidence import Formula, column, counted, lanes, recorded, row
-from lanewise.machine import BANKS, MACHINES, WARP_LANES, WORD_BYTES
+from lanewise.machine import BANKS, MACHINES, WARP_LANES, WORD_BYTES, product
 
 OK, WRONG, IMPRECISE, HW = Verdict.OK, Verdict.WRONG, Verdict.IMPRECISE, Verdict.HW
 
@@ -50,7 +50,7 @@ def ca_03(trial: Trial) -> str:
     found = {(machine.banks, machine.warp_lanes) for machine in MACHINES.values()}
     trial.stated("banks and lanes, compute capability 7.5 to 12.0", ((32, 32),), tuple(found), BEST_PRACTICES)
     run = recorded("E-01")
-    loads = 1056 * 8 * 1024 / 132  # warp loads that one multiprocessor does
+    loads = 1056 * 8 * 1024 / product("H200").sms  # warp loads that one multiprocessor does
     clocks = run.us("stride 1, 1056 blocks") * run.row("stride 1, 1056 blocks")["clock_mhz"] / loads
     trial.stated("clocks a warp's load takes, all else included", about(1, 0.15), clocks, "E-01")
     return f"On a full H200 a load free of conflicts takes {clocks:.2f} clocks of its multiprocessor."

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from lanewise.claims.chips import A100, H200
 from lanewise.claims.claim import Range, Trial, Verdict, about, at_least, claim
 from lanewise.claims.documents import CUDA_SAMPLES
 from lanewise.claims.evidence import lanes, or_misaligned, recorded
 from lanewise.fragments import A_ROW_MAJOR, B_ROW_MAJOR
+from lanewise.machine import product
 from lanewise.swizzles import Swizzle
 
 OK, WRONG, IMPRECISE, HW, NC = Verdict.OK, Verdict.WRONG, Verdict.IMPRECISE, Verdict.HW, Verdict.NC
@@ -55,7 +55,7 @@ def tile_share(b_pitch_halves: int, b_transposed: bool) -> float:
     return 1 - (96 * 4 + 128) / all_of_them
 
 
-@claim("CA-33", "hgemm", WRONG)
+@claim("CA-33", "hgemm", WRONG, "hgemm-claim-sample")
 def ca_33(trial: Trial) -> str:
     """The reference, a product among NVIDIA's CUDA samples, differed only in its shared layout: it used an
     XOR swizzle where the author used padding."""
@@ -69,7 +69,7 @@ def ca_33(trial: Trial) -> str:
     )
 
 
-@claim("CA-49", "hgemm", WRONG)
+@claim("CA-49", "tensor_cores", WRONG, "tensor-cores-story-pad")
 def ca_49(trial: Trial) -> str:
     """Padding the rows of A from 32 to 34 halves lowered conflicts to 48 %."""
     trial.stated("ldmatrix.x4 with rows of 68 bytes: share lost", about(0.48), fetch(34))
@@ -88,7 +88,7 @@ def ca_49(trial: Trial) -> str:
     )
 
 
-@claim("CA-50", "hgemm", WRONG)
+@claim("CA-50", "tensor_cores", WRONG, "tensor-cores-story-xor")
 def ca_50(trial: Trial) -> str:
     """With col ^ ((row & 3) << 2) and rows of 32 halves about 4 % of conflicts are left."""
     xor = "(row & 3) << 2"
@@ -105,7 +105,7 @@ def ca_50(trial: Trial) -> str:
     )
 
 
-@claim("CA-52", "hgemm", OK)
+@claim("CA-52", "hgemm", OK, "hgemm-claim-share")
 def ca_52(trial: Trial) -> str:
     """Without a swizzle 70 % of the shared-memory cycles went to conflicts."""
     low, high = tile_share(32, False), tile_share(128, True)
@@ -126,7 +126,7 @@ def ca_52(trial: Trial) -> str:
     )
 
 
-@claim("CA-53", "hgemm", NC, private=PRIVATE)
+@claim("CA-53", "tensor_cores", NC, "tensor-cores-story-ladder", private=PRIVATE)
 def ca_53(trial: Trial) -> str:
     """The steps took conflicts from 70 % to 48 % (pad) and 4 % (XOR)."""
     run = recorded("E-12")
@@ -141,7 +141,7 @@ def ca_53(trial: Trial) -> str:
     )
 
 
-@claim("CA-54", "hgemm", IMPRECISE)
+@claim("CA-54", "tensor_cores", IMPRECISE, "tensor-cores-story-b")
 def ca_54(trial: Trial) -> str:
     """The formula with row and column exchanged made matrix B worse; so B has to be stored transposed."""
     trial.stated("A's formula on row-major B", "of no use", _of_use(fetch(64, "(row & 3) << 2", b=True)))
@@ -165,7 +165,7 @@ def _of_use(wavefronts: int | str) -> str:
     return "of use" if wavefronts == 4 else "of no use"
 
 
-@claim("CA-55", "hgemm", OK)
+@claim("CA-55", "tensor_cores", OK, "tensor-cores-storage")
 def ca_55(trial: Trial) -> str:
     """The swizzle has to follow the order in which the matrix is stored."""
     tiles = {64: Swizzle(2, 3, 3), 128: Swizzle(3, 3, 3), 32: Swizzle(1, 3, 3), 256: Swizzle(3, 3, 4)}
@@ -188,7 +188,7 @@ def _through(swizzle: Swizzle, row_bytes: int) -> int:
     return lanes("ldmatrix.x4", lambda _: 2 * swizzle(offsets)).wavefronts
 
 
-@claim("CA-56", "hgemm", HW)
+@claim("CA-56", "hgemm", HW, "hgemm-claim-necessary")
 def ca_56(trial: Trial) -> str:
     """To saturate Tensor Cores a swizzle is necessary."""
     run, size = recorded("E-15"), "hgemm 8192x8192x8192"
@@ -205,20 +205,21 @@ def ca_56(trial: Trial) -> str:
     )
 
 
-@claim("CA-57", "hgemm", NC, private=PRIVATE)
+@claim("CA-57", "hgemm", NC, "hgemm-consistent", private=PRIVATE)
 def ca_57(trial: Trial) -> str:
     """The product rose from 42 % of the GPU's peak to 78 % with the swizzle, and above 80 % with double
     buffering."""
     loads = (
         48 * 4
     )  # ldmatrix.x4 of a k16 step of a 128 x 128 tile by 8 warps of 64 x 32, four wavefronts each
-    per_clock = A100.fp16_tensor_tflop_per_s * 1e6 / (A100.sms * A100.boost_mhz)
+    a100, h200 = product("A100 40GB"), product("H200")
+    per_clock = a100.tensor_tflop_per_s * 1e6 / a100.cycles_per_us
     clocks = 128 * 128 * 16 * 2 / per_clock
     bound = clocks / (loads / (1 - 0.7))
     trial.stated("share of an A100's peak that 70 % conflicts leave", about(0.42, 0.1), bound)
     trial.stated("with 4 % shared memory is the limit", False, loads / 0.96 > clocks)
     run = recorded("E-16")
-    lowest, highest = (run.tflop_per_s(f"{bits} bits") / H200.fp16_tensor_tflop_per_s for bits in (0, 3))
+    lowest, highest = (run.tflop_per_s(f"{bits} bits") / h200.tensor_tflop_per_s for bits in (0, 3))
     trial.here(
         "our product on an H200, without and with the swizzle",
         ("42%", "78%"),
@@ -236,7 +237,7 @@ def _percent(*shares: float) -> tuple[str, ...]:
     return tuple(f"{share:.0%}" for share in shares)
 
 
-@claim("CA-71", "hgemm", IMPRECISE)
+@claim("CA-71", "tensor_cores", IMPRECISE, "tensor-cores-claim-threads")
 def ca_71(trial: Trial) -> str:
     """Blocks of 128 x 8 threads load tiles of 64 x 32 and 32 x 64 halves by float4."""
     threads = trial.stated("threads of a block, at most 1,024", Range(1, 1024, "at most 1,024"), 128 * 8)
@@ -248,7 +249,7 @@ def ca_71(trial: Trial) -> str:
     )
 
 
-@claim("CA-72", "hgemm", IMPRECISE)
+@claim("CA-72", "hgemm", IMPRECISE, "hgemm-story")
 def ca_72(trial: Trial) -> str:
     """One and the same product has a plain row-major first version, tiles of 128 x 128 and 256 threads; told
     again, it has rows of width + pad, tiles of 64 x 32, and blocks of 128 x 8."""

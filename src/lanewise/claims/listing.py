@@ -50,12 +50,13 @@ def _findings(findings: tuple[Finding, ...]) -> str:
 
 
 def findings_table(findings: Iterable[Finding]) -> Table:
-    """What a check found, case by case: what the claim says there, what is so, and what decided."""
+    """What a check found, case by case: what the claim says, what is so, and what decided."""
     return table(
         {
             "case": finding.case,
             "the claim says": written(finding.says),
             "we find": written(finding.found),
+            "holds": finding.holds,
             "decided by": _decided_by(finding.source),
         }
         for finding in findings

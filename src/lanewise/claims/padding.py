@@ -14,7 +14,7 @@ OK, WRONG, IMPRECISE = Verdict.OK, Verdict.WRONG, Verdict.IMPRECISE
 LANE = np.arange(32)
 
 
-@claim("CA-09", "padding", OK)
+@claim("CA-09", "padding", OK, "padding-why")
 def ca_09(trial: Trial) -> str:
     """With `tile[32][33]`, one column more, reading `tile[tid][0]` is free of conflicts."""
     found = trial.stated("wavefronts, pitch 33", 1, column(33))
@@ -23,7 +23,7 @@ def ca_09(trial: Trial) -> str:
     return f"Row `tid` begins in bank `tid`: {found} wavefront instead of {column(32)}."
 
 
-@claim("CA-10", "padding", IMPRECISE)
+@claim("CA-10", "padding", IMPRECISE, "padding-claim-multiple")
 def ca_10(trial: Trial) -> str:
     """To free a column from conflicts the row width need only not be a multiple of 32."""
     trial.stated("wavefronts, width 33", 1, column(33))
@@ -33,7 +33,7 @@ def ca_10(trial: Trial) -> str:
     return f"The degree is gcd(width, 32): {degrees}. Only odd widths are free."
 
 
-@claim("CA-11", "padding", WRONG)
+@claim("CA-11", "padding", WRONG, "padding-why")
 def ca_11(trial: Trial) -> str:
     """Padding works because it staggers the addresses inside one row."""
     before = trial.stated("wavefronts to read a row without a pad", at_least(2), row(32))
@@ -45,7 +45,7 @@ def ca_11(trial: Trial) -> str:
     )
 
 
-@claim("CA-18", "padding", WRONG)
+@claim("CA-18", "padding", WRONG, "padding-claim-transposed")
 def ca_18(trial: Trial) -> str:
     """Padding is weak for transposed access."""
     for op in ("store", "load"):
@@ -61,7 +61,7 @@ def ca_18(trial: Trial) -> str:
     )
 
 
-@claim("CA-19", "padding", OK)
+@claim("CA-19", "padding", OK, "padding-diagonals")
 def ca_19(trial: Trial) -> str:
     """Padding is weak for diagonal access."""
     diagonal = trial.stated(
@@ -85,7 +85,7 @@ def _along(layout: object, col: np.ndarray) -> int:
     return lanes("ld.shared.b32", lambda _: 4 * place).wavefronts
 
 
-@claim("CA-21", "padding", WRONG)
+@claim("CA-21", "padding", WRONG, "padding-claim-66")
 def ca_21(trial: Trial) -> str:
     """A padding column makes float [128][128], 64 KB, about 66 KB large."""
     plain, one, four = (padded(128, 128, pad).n_bytes(4) / KB for pad in (0, 1, 4))
@@ -97,7 +97,7 @@ def ca_21(trial: Trial) -> str:
     )
 
 
-@claim("CA-22", "padding", WRONG)
+@claim("CA-22", "padding", WRONG, "padding-claim-occupancy")
 def ca_22(trial: Trial) -> str:
     """Under the limit of 48 KB the larger tile lowers occupancy."""
     bytes_ = padded(128, 128, 0).n_bytes(4)
@@ -116,7 +116,7 @@ def ca_22(trial: Trial) -> str:
     )
 
 
-@claim("CA-23", "padding", WRONG)
+@claim("CA-23", "padding", WRONG, "padding-claim-bandwidth")
 def ca_23(trial: Trial) -> str:
     """Padding wastes memory bandwidth."""
     with_pad, without = traced("E-04", "pad 1, 128"), traced("E-04", "pad 0, 128")
@@ -144,7 +144,7 @@ def ca_27(trial: Trial) -> str:
     )
 
 
-@claim("CA-62", "padding", IMPRECISE)
+@claim("CA-62", "padding", IMPRECISE, "padding-claim-scalar")
 def ca_62(trial: Trial) -> str:
     """For accesses of 4 bytes a pad of 4 bytes is enough."""
     trial.stated("32 floats + 1: wavefronts of a column", 1, column(33))

@@ -20,7 +20,7 @@ def metrics() -> frozenset[str]:
     )
 
 
-@claim("CA-02", "profiling", IMPRECISE)
+@claim("CA-02", "profiling", IMPRECISE, "profiling-busy")
 def ca_02(trial: Trial) -> str:
     """A value of "SM Busy" near 90 % and a huge number of bank conflicts, while arithmetic has headroom, are
     signs of trouble with shared memory."""
@@ -37,7 +37,7 @@ def ca_02(trial: Trial) -> str:
     )
 
 
-@claim("CA-16", "profiling", WRONG)
+@claim("CA-16", "profiling", WRONG, "profiling-names")
 def ca_16(trial: Trial) -> str:
     """`shared_efficiency` is a metric of Nsight Compute."""
     named = any(name.endswith("shared_efficiency") for name in metrics())
@@ -50,7 +50,7 @@ def ca_16(trial: Trial) -> str:
     )
 
 
-@claim("CA-17", "profiling", IMPRECISE)
+@claim("CA-17", "profiling", IMPRECISE, "profiling-families")
 def ca_17(trial: Trial) -> str:
     """`l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld` gives the number of bank conflicts."""
     trial.stated("Nsight Compute offers it (H200)", True, CONFLICTS in metrics(), "profiler")
@@ -68,7 +68,7 @@ def ca_17(trial: Trial) -> str:
     )
 
 
-@claim("CA-69", "profiling", WRONG)
+@claim("CA-69", "profiling", WRONG, "profiling-stalls")
 def ca_69(trial: Trial) -> str:
     """High `stall_long_sb` and `stall_short_sb` mean that warps wait for shared memory."""
     run = recorded("E-20")
@@ -94,7 +94,7 @@ def ca_69(trial: Trial) -> str:
     )
 
 
-@claim("CA-70", "profiling", IMPRECISE)
+@claim("CA-70", "profiling", IMPRECISE, "profiling-efficiency")
 def ca_70(trial: Trial) -> str:
     """A shared efficiency above 70 % means few conflicts, a low one means many."""
     run = recorded("E-19")
@@ -128,7 +128,7 @@ def ca_73(trial: Trial) -> str:
     )
 
 
-@claim("CA-74", "profiling", OK)
+@claim("CA-74", "profiling", OK, "profiling-steps")
 def ca_74(trial: Trial) -> str:
     """Six steps: confirm by the profiler, isolate in a micro-benchmark, simulate the addresses, try padding,
     swizzle one matrix first, compare the machine code."""
@@ -149,7 +149,7 @@ def ca_74(trial: Trial) -> str:
     )
 
 
-@claim("CA-75", "profiling", OK)
+@claim("CA-75", "profiling", OK, "profiling-claims")
 def ca_75(trial: Trial) -> str:
     """If conflicts are few and the kernel is still slow, look elsewhere."""
     run = recorded("E-04")

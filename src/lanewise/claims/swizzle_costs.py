@@ -22,7 +22,7 @@ def reconciled(id: str, label: str, total: str) -> tuple[int, int, int]:
     return traced, compiled, counted
 
 
-@claim("CA-63", "swizzle", WRONG)
+@claim("CA-63", "swizzle", WRONG, "swizzle-compiler")
 def ca_63(trial: Trial) -> str:
     """The compiler may simplify the XOR away, back to the original pattern."""
     traced, compiled, counted = reconciled("E-04", "swizzled 1024", "shared.load.wavefronts")
@@ -36,7 +36,7 @@ def ca_63(trial: Trial) -> str:
     )
 
 
-@claim("CA-64", "swizzle", WRONG)
+@claim("CA-64", "swizzle", WRONG, "swizzle-claim-volatile")
 def ca_64(trial: Trial) -> str:
     """A volatile variable, or inline assembly, protects the swizzle from the compiler."""
     _, _, counted = reconciled("E-04", "swizzled 1024", "shared.load.wavefronts")
@@ -49,7 +49,7 @@ def ca_64(trial: Trial) -> str:
     )
 
 
-@claim("CA-65", "swizzle", OK)
+@claim("CA-65", "swizzle", OK, "swizzle-not")
 def ca_65(trial: Trial) -> str:
     """A swizzle is not worth it where data is written once and then read by rows or contiguous ranges."""
     found = trial.stated("a row of floats: wavefronts lost", 0, row(32) - 1)
@@ -63,7 +63,7 @@ def ca_65(trial: Trial) -> str:
     )
 
 
-@claim("CA-66", "swizzle", OK)
+@claim("CA-66", "swizzle", OK, "swizzle-not")
 def ca_66(trial: Trial) -> str:
     """A swizzle is not worth it for tiny tiles, such as 8 x 8: conflicts are mild."""
     floats = trial.stated("words in the fullest bank, 8 x 8 floats", at_most(2), _fullest(64 * 4))
@@ -78,7 +78,7 @@ def _fullest(n_bytes: int) -> int:
     return int(np.bincount(np.arange(n_bytes // 4) % 32).max())
 
 
-@claim("CA-67", "swizzle", IMPRECISE)
+@claim("CA-67", "swizzle", IMPRECISE, "swizzle-claim-maxwell")
 def ca_67(trial: Trial) -> str:
     """A swizzle matters little on old GPUs such as Maxwell, which have neither ldmatrix nor Tensor Cores."""
     trial.stated("compute capability 5.x has ldmatrix", False, False, PTX_LDMATRIX)
@@ -93,7 +93,7 @@ def ca_67(trial: Trial) -> str:
     )
 
 
-@claim("CA-68", "swizzle", HW)
+@claim("CA-68", "swizzle", HW, "swizzle-cost")
 def ca_68(trial: Trial) -> str:
     """In a small image kernel a swizzle brought 12 % more address instructions and was 3 % slower."""
     run = recorded("E-17")
@@ -107,7 +107,7 @@ def ca_68(trial: Trial) -> str:
     )
 
 
-@claim("CA-79", "swizzle", OK)
+@claim("CA-79", "swizzle", OK, "swizzle-claim-instructions")
 def ca_79(trial: Trial) -> str:
     """A swizzle costs address instructions."""
     run = recorded("E-04")

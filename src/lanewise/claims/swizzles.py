@@ -22,7 +22,7 @@ def column_of(units: int, bits: int, unit_bytes: int) -> int:
     return tile(f"ld.shared.b{8 * unit_bytes}", layout, LANE, 0, unit_bytes).wavefronts
 
 
-@claim("CA-28", "swizzle", OK)
+@claim("CA-28", "swizzle", OK, "swizzle-xor")
 def ca_28(trial: Trial) -> str:
     """A swizzle changes the map of addresses and keeps the size of the array."""
     plain = row_major((32, 32)).n_bytes(4)
@@ -32,7 +32,7 @@ def ca_28(trial: Trial) -> str:
     return f"{plain:,} bytes before and after; a pad of one column makes {padded(32, 32, 1).n_bytes(4):,}."
 
 
-@claim("CA-37", "swizzle", WRONG)
+@claim("CA-37", "swizzle", WRONG, "swizzle-broken-halves")
 def ca_37(trial: Trial) -> str:
     """A tile of 8 x 8 halves is swizzled by (row << 4) with ((col ^ ((row & 3) << 3)) << 1), in bytes; the
     copy we have lost the operator between the two."""
@@ -52,7 +52,7 @@ def ca_37(trial: Trial) -> str:
     )
 
 
-@claim("CA-38", "swizzle", WRONG)
+@claim("CA-38", "swizzle", WRONG, "swizzle-broken-halves")
 def ca_38(trial: Trial) -> str:
     """The shift in that formula puts the row bits on byte bit 3, the middle of the 16 bytes."""
     flipped = int(np.bitwise_or.reduce(((np.arange(8) & 3) << 3) << 1))
@@ -66,7 +66,7 @@ def ca_38(trial: Trial) -> str:
     )
 
 
-@claim("CA-39", "swizzle", WRONG)
+@claim("CA-39", "swizzle", WRONG, "swizzle-claim-parameters")
 def ca_39(trial: Trial) -> str:
     """In `Swizzle<3,3,3>` the numbers are the width in elements, the bits of the row stride, and the bits of
     the column."""
@@ -88,7 +88,7 @@ def _span(bits: tuple[int, ...]) -> str:
     return f"{bits[0]} to {bits[-1]}"
 
 
-@claim("CA-40", "swizzle", IMPRECISE)
+@claim("CA-40", "swizzle", IMPRECISE, "swizzle-broken-width")
 def ca_40(trial: Trial) -> str:
     """The swizzle row * n + (col ^ ((row & mask) << shift)) can be undone."""
     trial.stated(
@@ -104,7 +104,7 @@ def ca_40(trial: Trial) -> str:
     )
 
 
-@claim("CA-41", "swizzle", WRONG)
+@claim("CA-41", "swizzle", WRONG, "swizzle-claim-row")
 def ca_41(trial: Trial) -> str:
     """The XOR spreads different columns of the same row over the banks."""
     before = trial.stated("wavefronts of a row without the XOR", at_least(2), row(32))
@@ -116,7 +116,7 @@ def ca_41(trial: Trial) -> str:
     )
 
 
-@claim("CA-43", "swizzle", OK)
+@claim("CA-43", "swizzle", OK, "swizzle-claim-32")
 def ca_43(trial: Trial) -> str:
     """For 32-bit accesses take (row + col) & 31 as column, or the XOR with the low 5 bits of the row."""
     for name, layout in (("rotation", rotation_tile(32, 32)), ("XOR", xor_tile(32, 32))):
@@ -131,7 +131,7 @@ def ca_43(trial: Trial) -> str:
     )
 
 
-@claim("CA-44", "swizzle", WRONG)
+@claim("CA-44", "swizzle", WRONG, "swizzle-claim-64")
 def ca_44(trial: Trial) -> str:
     """For 64-bit accesses swizzle the low 3 bits."""
     trial.stated("3 bits of the 8-byte unit: wavefronts of a column", 2, column_of(16, 3, 8))
@@ -144,7 +144,7 @@ def ca_44(trial: Trial) -> str:
     )
 
 
-@claim("CA-45", "swizzle", WRONG)
+@claim("CA-45", "swizzle", WRONG, "swizzle-broken-four")
 def ca_45(trial: Trial) -> str:
     """For 128-bit accesses and ldmatrix.x4 swizzle the low 4 bits."""
     defect = XorTile(32, 8, 15).defect()
@@ -161,7 +161,7 @@ def _listed(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-@claim("CA-46", "swizzle", IMPRECISE)
+@claim("CA-46", "swizzle", IMPRECISE, "swizzle-claim-wide-row")
 def ca_46(trial: Trial) -> str:
     """Where a tile is 32 elements wide, one row occupies all banks, an extreme case; there XOR is the better
     cure, since it does not widen the row."""
@@ -174,7 +174,7 @@ def ca_46(trial: Trial) -> str:
     )
 
 
-@claim("CA-51", "swizzle", WRONG)
+@claim("CA-51", "swizzle", WRONG, "swizzle-check")
 def ca_51(trial: Trial) -> str:
     """To check a layout, divide the 32 addresses by 4, take them modulo 32: without conflicts they cover 0 to
     31."""
@@ -200,7 +200,7 @@ def ca_51(trial: Trial) -> str:
     )
 
 
-@claim("CA-58", "swizzle", OK)
+@claim("CA-58", "swizzle", OK, "swizzle-claim-cutlass")
 def ca_58(trial: Trial) -> str:
     """All swizzles of CUTLASS are one form: an XOR of shifted bits, only which bits differs."""
     offsets = np.arange(4096)

@@ -2,13 +2,12 @@
 
 import numpy as np
 
-from lanewise.claims.chips import H200
 from lanewise.claims.claim import Trial, Verdict, at_least, claim
 from lanewise.claims.documents import PTX_LDMATRIX, PTX_MMA, PTX_WGMMA
 from lanewise.claims.evidence import lanes, or_misaligned, recorded
 from lanewise.fragments import A_ROW_MAJOR, M16N8K16, MatrixMove
 from lanewise.layouts import padded, row_major
-from lanewise.machine import from_name
+from lanewise.machine import from_name, product
 from lanewise.search import Candidate, TileAccess, TileShape, along_rows, matrix_loads, try_layout
 from lanewise.swizzles import Swizzle
 
@@ -22,7 +21,7 @@ def rows_apart(pitch_bytes: int, n_matrices: int = 4) -> int:
     return lanes(f"ldmatrix.x{n_matrices}", lambda lane: pitch_bytes * lane).wavefronts
 
 
-@claim("CA-30", "tensor_cores", WRONG)
+@claim("CA-30", "tensor_cores", WRONG, "tensor-cores-claim-padding")
 def ca_30(trial: Trial) -> str:
     """Padding is not enough for Tensor Cores: it widens everything, and may stop ldmatrix from working."""
     free = [pitch for pitch in PITCHES if rows_apart(pitch) == 4]
@@ -55,23 +54,23 @@ def _best_pad(rows: int, cols: int) -> Candidate:
     return min(tried, key=lambda candidate: candidate.excess)
 
 
-@claim("CA-31", "tensor_cores", IMPRECISE)
+@claim("CA-31", "tensor_cores", IMPRECISE, "tensor-cores-claim-hopper")
 def ca_31(trial: Trial) -> str:
     """A warp multiplies m16n8k16 on Ampere and Hopper."""
     both = tuple(from_name(name).supports("mma.m16n8k16") for name in ("sm_80", "sm_90"))
     trial.stated("sm_80 and sm_90 have it", (True, True), both, PTX_MMA)
     reached = recorded("E-14").row("registers")["tflop_per_s"]
-    share = reached / H200.fp16_tensor_tflop_per_s
-    trial.wider("share of the H200's nominal rate that it reaches", at_least(0.9), share, "E-14")
+    nominal = product("H200").tensor_tflop_per_s
+    trial.wider("share of the H200's nominal rate that it reaches", at_least(0.9), reached / nominal, "E-14")
     trial.wider("instruction of Hopper's full rate", "mma.sync", "wgmma", PTX_WGMMA)
     return (
         "Both have it, but on Hopper it is not the way to full speed: from registers it reached"
-        f" {reached:.0f} of {H200.fp16_tensor_tflop_per_s} TFLOP/s on an H200. The rest takes wgmma, four"
+        f" {reached:.0f} of {nominal:.0f} TFLOP/s on an H200. The rest takes wgmma, four"
         " warps at once."
     )
 
 
-@claim("CA-32", "tensor_cores", WRONG)
+@claim("CA-32", "tensor_cores", WRONG, "tensor-cores-claim-lane")
 def ca_32(trial: Trial) -> str:
     """With ldmatrix each lane reads an 8 x 8 matrix, from one shared address."""
     one, four = MatrixMove(1), MatrixMove(4)
@@ -86,7 +85,7 @@ def ca_32(trial: Trial) -> str:
     )
 
 
-@claim("CA-34", "tensor_cores", IMPRECISE)
+@claim("CA-34", "tensor_cores", IMPRECISE, "tensor-cores-claim-registers")
 def ca_34(trial: Trial) -> str:
     """Tensor Cores want their operands as fragments spread over a warp; they do not take them from registers,
     as FMA units do."""
@@ -100,7 +99,7 @@ def ca_34(trial: Trial) -> str:
     )
 
 
-@claim("CA-35", "tensor_cores", IMPRECISE)
+@claim("CA-35", "tensor_cores", IMPRECISE, "tensor-cores-claim-x4")
 def ca_35(trial: Trial) -> str:
     """With ldmatrix.x4 conflicts are worse than with x1."""
     x1, x4 = (lanes(f"ldmatrix.x{n}", lambda lane: 128 * lane) for n in (1, 4))
@@ -115,7 +114,7 @@ def ca_35(trial: Trial) -> str:
     )
 
 
-@claim("CA-36", "tensor_cores", OK)
+@claim("CA-36", "tensor_cores", OK, "tensor-cores-claim-pitch")
 def ca_36(trial: Trial) -> str:
     """A row-major tile with rows of 128 bytes is dangerous for ldmatrix."""
     found = trial.stated("wavefronts of x4 (4 is free)", at_least(5), rows_apart(128))
@@ -125,7 +124,7 @@ def ca_36(trial: Trial) -> str:
     return f"All 8 rows of a matrix begin in bank 0: {degree}-way in each of 4 phases, {found} wavefronts."
 
 
-@claim("CA-42", "tensor_cores", WRONG)
+@claim("CA-42", "tensor_cores", WRONG, "tensor-cores-claim-bytes")
 def ca_42(trial: Trial) -> str:
     """In ldmatrix each lane accesses 8 or 16 bytes."""
     trial.stated("bytes of a row that a lane points at", "8 or 16", "16", PTX_LDMATRIX)
@@ -137,7 +136,7 @@ def ca_42(trial: Trial) -> str:
     )
 
 
-@claim("CA-47", "tensor_cores", WRONG)
+@claim("CA-47", "tensor_cores", WRONG, "tensor-cores-claim-sixteen")
 def ca_47(trial: Trial) -> str:
     """In a swizzled ldmatrix lane 0 reads row 0 and lane 16 reads row 1."""
     move = MatrixMove(4)
@@ -152,7 +151,7 @@ def ca_47(trial: Trial) -> str:
     )
 
 
-@claim("CA-48", "tensor_cores", WRONG)
+@claim("CA-48", "tensor_cores", WRONG, "tensor-cores-claim-one")
 def ca_48(trial: Trial) -> str:
     """A swizzle takes ldmatrix.x4 from 4 cycles to about 1."""
     fewest = lanes("ldmatrix.x4", lambda lane: 16 * lane).wavefronts

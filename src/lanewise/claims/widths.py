@@ -23,7 +23,7 @@ def faults(instruction: str, shift_bytes: int) -> bool:
     )
 
 
-@claim("CA-24", "padding", IMPRECISE)
+@claim("CA-24", "padding", IMPRECISE, "padding-claim-larger")
 def ca_24(trial: Trial) -> str:
     """For wide accesses the pad must be larger than the banks that one access spans."""
     trial.stated("128-byte rows, float4, pad 16: wavefronts (4 is free)", 4, wide_column(144))
@@ -34,7 +34,7 @@ def ca_24(trial: Trial) -> str:
     )
 
 
-@claim("CA-25", "padding", WRONG)
+@claim("CA-25", "padding", WRONG, "padding-widths")
 def ca_25(trial: Trial) -> str:
     """double4 and float4 are 16 bytes."""
     trial.stated("bytes of float4", 16, 4 * ctypes.sizeof(ctypes.c_float))
@@ -42,7 +42,7 @@ def ca_25(trial: Trial) -> str:
     return f"A double4 has {double4} bytes, and takes two accesses of 16; float4 and double2 fit into one."
 
 
-@claim("CA-26", "padding", WRONG)
+@claim("CA-26", "padding", WRONG, "padding-claim-float4")
 def ca_26(trial: Trial) -> str:
     """With float4 accesses a pad of one column may not help fully."""
     found = or_misaligned(lambda: wide_column(4 * 33))
@@ -60,7 +60,7 @@ def ca_26(trial: Trial) -> str:
     )
 
 
-@claim("CA-59", "padding", IMPRECISE)
+@claim("CA-59", "padding", IMPRECISE, "padding-structs")
 def ca_59(trial: Trial) -> str:
     """The compiler may pad structures with `__align__(16)` unexpectedly."""
     sizes = {"three floats": 12, "five floats": 20}
@@ -76,7 +76,7 @@ def ca_59(trial: Trial) -> str:
     )
 
 
-@claim("CA-60", "padding", WRONG)
+@claim("CA-60", "padding", WRONG, "padding-alignment")
 def ca_60(trial: Trial) -> str:
     """Declare shared memory as an array of size_t or int4, and alignment is safe."""
     trial.stated(
@@ -90,7 +90,7 @@ def ca_60(trial: Trial) -> str:
     )
 
 
-@claim("CA-61", "padding", IMPRECISE)
+@claim("CA-61", "padding", IMPRECISE, "padding-claim-16")
 def ca_61(trial: Trial) -> str:
     """For 16-byte loads the pad must be a multiple of 16 bytes to be effective."""
     trial.stated(
@@ -105,7 +105,7 @@ def ca_61(trial: Trial) -> str:
     )
 
 
-@claim("CA-77", "padding", OK)
+@claim("CA-77", "padding", OK, "padding-widths")
 def ca_77(trial: Trial) -> str:
     """The pad must be worked out anew for the width of the real accesses."""
     free = trial.stated("pitch 36, float4: wavefronts (4 is free)", 4, wide_column(144))
