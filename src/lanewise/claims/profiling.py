@@ -58,8 +58,8 @@ def ca_17(trial: Trial) -> str:
     trial.stated(
         "a transpose with conflicts, small: the same as arithmetic", 31 * 1024 * 1024 // 32, quiet, "E-04"
     )
-    busy = recorded("E-45").counter("padded 8192", "shared_load_conflicts")
-    trial.wider("a transpose free of conflicts, large", 0, busy, "E-45")
+    busy = recorded("E-20").counter("padded 4096", "shared_load_conflicts")
+    trial.wider("a transpose free of conflicts, large", 0, busy, "E-20")
     matrix = recorded("E-11").counter("x4 128 B", "shared_load_conflicts")
     return (
         "It counts wavefronts beyond the fewest, exact in a quiet kernel. In a busy one it takes in waits"
