@@ -149,6 +149,22 @@ def test_figures_use_no_pair_of_colours_but_the_checked_ones(name: str) -> None:
     assert {text.get_color() for text in drawn(name).ax.texts} <= checked
 
 
+def bold(style: str) -> bool:
+    return "font-weight: 700" in style
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_text_is_bold_in_the_svg_where_it_was_drawn_bold(name: str) -> None:
+    root = ElementTree.fromstring(svg_of(name))
+    assert not bold(root.attrib["style"])
+    written: dict[str, list[bool]] = {}
+    for node in root.iter(f"{SVG}text"):
+        written.setdefault("".join(node.itertext()).strip(), []).append(bold(node.get("style", "")))
+    for text in drawn(name).ax.texts:
+        if text.get_text() in written:
+            assert (text.get_weight() == "bold") in written[text.get_text()], text.get_text()
+
+
 # --- legible text -------------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ _AUTOMATIC_ID = re.compile(
     r"(figure|axes|patch|text|line2d|matplotlib\.axis|xtick|ytick|[A-Za-z]*Collection)_\d+"
 )
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_FONT_WEIGHT = re.compile(r"\s*font-weight: [^;]*;?")
 _FONT_FAMILY = re.compile(r"\s*font-family: ([^;]*);?")
 _SPACE_AROUND_LETTER = re.compile(r"\s*([A-Za-z])\s*")
 _POINT = r"(-?[\d.]+) (-?[\d.]+)"
@@ -54,10 +55,14 @@ def _inherit(root: ElementTree.Element, family: str | None) -> None:
     if texts:
         # Shapes state their own fill, so that they do not take the text's.
         commonest = Counter(node.attrib["style"] for node in texts).most_common(1)[0][0]
-        everywhere.append(commonest)
+        weight = _FONT_WEIGHT.search(commonest)
+        # Matplotlib does not write a normal weight, so a bold root would make every text bold.
+        everywhere.append(_FONT_WEIGHT.sub("", commonest))
         for node in texts:
             if node.get("style") == commonest:
                 del node.attrib["style"]
+                if weight:
+                    node.set("style", weight.group().strip(" ;"))
     root.set("style", "; ".join(everywhere))
 
 
