@@ -58,6 +58,7 @@ const ask = {
     const moved = offsets.map(swizzle.apply);
     return [swizzle.name, moved, moved.map(swizzle.inverse), swizzle.bitsRead, swizzle.bitsChanged, swizzle.period];
   },
+  units: (bits, base, shift, unit, was) => model.swizzle(bits, base, shift).inUnitsOf(unit, was).name,
   permutes: (bits, base, shift, n) => {
     const moved = Array.from({ length: n }, (_, i) => model.xorBits(bits, base, shift, i));
     return [moved, model.isPermutation(moved), model.isPermutation(moved) ? model.inverse(moved) : null];
@@ -152,6 +153,10 @@ def _swizzle(bits: int, base: int, shift: int, offsets: list[int]) -> Any:
     return [str(swizzle), moved, offsets, swizzle.bits_read, swizzle.bits_changed, swizzle.period]
 
 
+def _units(bits: int, base: int, shift: int, unit: int, was: int) -> str:
+    return str(lw.Swizzle(bits, base, shift).in_units_of(unit, was))
+
+
 def _permutes(bits: int, base: int, shift: int, n: int) -> Any:
     """XOR bit by bit, whether it can be undone or not."""
     moved = [
@@ -216,6 +221,7 @@ PYTHON: dict[str, Callable[..., Any]] = {
     "shared": _shared,
     "global": _global,
     "swizzle": _swizzle,
+    "units": _units,
     "permutes": _permutes,
     "fragment": _fragment,
     "move": _move,
@@ -275,6 +281,7 @@ def random_swizzles(n: int) -> list[Question]:
         bits, base, shift = (int(rng.integers(low, high)) for low, high in ((-1, 8), (-1, 12), (-9, 10)))
         offsets = rng.integers(0, 2 ** int(rng.choice([6, 12, 40])), 30).tolist()
         questions.append(("swizzle", bits, base, shift, offsets))
+        questions.append(("units", bits, base, shift, *(int(2 ** rng.integers(0, 5)) for _ in range(2))))
     questions += [
         ("permutes", b, m, s, 256)
         for b in range(4)

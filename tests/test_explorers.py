@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,19 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 import lanewise as lw
 from lanewise.figures import style
+from lanewise.swizzles import SwizzledTile
 from tests.test_explorer_model import NODE
 from tools.notebooks import ROOT
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
-from explorers import EXPLORERS, bank_access, sector_accesses
+from explorers import (
+    EXPLORERS,
+    SWIZZLE_ACCESSES,
+    bank_access,
+    sector_accesses,
+    swizzle_access,
+    swizzle_tile,
+)
 
 SCRIPTS = ROOT / "book" / "_static" / "explorers"
 
@@ -34,9 +43,9 @@ for (const [kind, given] of Object.entries(states)) {
   const { default: explorer } = await import(`${folder}/${kind}.js`);
   const look = state => {
     try {
-      const { sentence, bad, counts, steps, python } = explorer.show(state);
+      const { sentence, bad, counts, steps, python, cuda } = explorer.show(state);
       const notes = counts.map(count => count.note);
-      return { sentence, bad, notes, counts: counts.map(count => [count.label, count.value]), steps, python };
+      return { sentence, bad, notes, counts: counts.map(count => [count.label, count.value]), steps, python, cuda };
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;
       return { sentence: error.message, refused: true };
@@ -173,6 +182,64 @@ def test_the_sector_explorer_shows_what_python_computes(controls: dict[str, Any]
         assert names.get("accesses", [names.get("access")]) == accesses
     assert 10 < n_refused < 200
     assert n_several > 20
+
+
+def test_the_swizzle_explorer_shows_what_python_computes(controls: dict[str, Any]) -> None:
+    states = random_states(controls["swizzle"], 400)
+    seen = Counter[str]()
+    for state, shown in zip(states, shown_by_scripts({"swizzle": states})["swizzle"]["shown"], strict=True):
+        given = as_parameters(state)
+        if abs(state["shift"]) < state["bits"]:
+            seen["no swizzle"] += 1
+            with pytest.raises(lw.Error) as refused:
+                swizzle_tile(given)
+            assert shown["sentence"].startswith(f"{refused.value} In this tile ")
+            offsets = np.arange(int(state["rows"]) * int(state["rowbytes"]) // int(state["element"]))
+            read = offsets & ((1 << state["bits"]) - 1 << state["base"] + max(state["shift"], 0))
+            moved = offsets ^ np.right_shift(read << 8, 8 + state["shift"])
+            assert ("no two elements meet" in shown["sentence"]) == np.array_equal(np.sort(moved), offsets)
+            assert "python" not in shown
+            continue
+        tile = swizzle_tile(given)
+        check_tile_in_cuda(shown["cuda"], tile)
+        if defect := tile.defect():
+            seen["defect"] += 1
+            assert shown["sentence"] == f"{tile.swizzle} does not fit this tile: {defect}."
+            continue
+        counts = dict(zip((label for label, _ in shown["counts"]), shown["counts"], strict=True))
+        for kind, (label, *_) in SWIZZLE_ACCESSES.items():
+            note = shown["notes"][list(counts).index(label)]
+            if counts[label][1] == "torn":
+                with pytest.raises(lw.Error) as refused:
+                    swizzle_access({**given, "access": kind})
+                if kind == state["access"]:
+                    seen["torn"] += 1
+                    assert shown["sentence"].startswith(str(refused.value))
+                    with pytest.raises(lw.Error, match=re.escape(str(refused.value))):
+                        run_listing(shown["python"])
+                continue
+            cost = lw.shared_cost(swizzle_access({**given, "access": kind}))
+            assert counts[label][1] == cost.wavefronts
+            assert note == f"fewest: {cost.ideal}"
+            if kind == state["access"]:
+                seen["conflict" if cost.excess else "free"] += 1
+                assert shown["sentence"].startswith(str(cost))
+                assert shown["bad"] == (cost.excess > 0)
+                assert run_listing(shown["python"])["access"] == cost.access
+                assert len(shown["steps"]) == cost.wavefronts
+        beyond = tile.swizzle.mask_read >= tile.allocated_elems
+        assert ("always 0" in shown["sentence"]) == beyond
+        assert f"on byte offsets it is {tile.swizzle.in_units_of(1, int(given['element']))}" in shown["cuda"]
+    assert min(seen[kind] for kind in ("no swizzle", "defect", "torn", "conflict", "free")) > 10, seen
+
+
+def check_tile_in_cuda(cuda: str, tile: SwizzledTile) -> None:
+    """The expressions of a listing mean the same in Python."""
+    offset, moved = re.findall(r"(?:int offset =|return) (.*);", cuda)
+    row, col = np.indices(tile.extents)
+    names = {"row": row, "col": col, "offset": eval(offset, {"row": row, "col": col})}
+    np.testing.assert_array_equal(eval(moved, names), tile.table())
+    assert f"composition({tile.swizzle}{{}}" in cuda
 
 
 def run_listing(python: str) -> dict[str, Any]:

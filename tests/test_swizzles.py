@@ -337,7 +337,7 @@ def test_stores_on_linear_patterns_cost_what_linear_layouts_say(
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ((3, 4, 2), "Swizzle<3,4,2>: with |shift| < bits it would change bits that it reads, and could not be undone."
+        ((3, 4, 2), "Swizzle<3,4,2>: with |shift| < bits it would change bits that it reads, and would not undo itself."
                     " Use a shift of at least 3, or fewer bits."),
         ((-1, 4, 3), "Swizzle<-1,4,3>: bits and base count bits. Use 0 or more; only shift may be negative."),
         ((3, -4, 3), "Swizzle<3,-4,3>: bits and base count bits. Use 0 or more; only shift may be negative."),

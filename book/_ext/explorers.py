@@ -22,8 +22,10 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import lanewise as lw
-from lanewise.figures import Drawing, draw_bank_map, draw_sectors
+from lanewise.figures import Drawing, draw_bank_map, draw_sectors, draw_swizzle_bits
+from lanewise.layouts import row_major
 from lanewise.machine import FULL_MASK, LINE_BYTES, WARP_LANES, WORD_BYTES
+from lanewise.swizzles import SwizzledTile
 
 Parameters = Mapping[str, str]
 
@@ -100,6 +102,39 @@ def sector_accesses(given: Parameters) -> list[lw.WarpAccess]:
     ]
 
 
+# The swizzle explorer: the same tile and accesses as in book/_static/explorers/swizzle.js.
+
+SWIZZLE_ACCESSES = {
+    "fill": ("row fill", "st.shared.b128", 16),
+    "column4": ("column, 4 B", "ld.shared.b32", 4),
+    "column8": ("column, 8 B", "ld.shared.b64", 8),
+    "column16": ("column, 16 B", "ld.shared.b128", 16),
+    "ldmatrix": ("ldmatrix.x4", "ldmatrix.x4", 16),
+}
+
+
+def swizzle_tile(given: Parameters) -> SwizzledTile:
+    """The tile that the swizzle explorer shows for its parameters."""
+    swizzle = lw.Swizzle(int(given["bits"]), int(given["base"]), int(given["shift"]))
+    cols = int(given["rowbytes"]) // int(given["element"])
+    return swizzle.compose(row_major((int(given["rows"]), cols)))
+
+
+def swizzle_access(given: Parameters) -> lw.WarpAccess:
+    """The access of that tile; raises `InvalidSwizzle` if the swizzle tears its pieces apart."""
+    tile, element = swizzle_tile(given), int(given["element"])
+    _, instruction, width = SWIZZLE_ACCESSES[given["access"]]
+    tile.swizzle.in_units_of(width, element)
+    rows, pieces = tile.extents[0], int(given["rowbytes"]) // width
+    lanes = np.arange(WARP_LANES)
+    if given["access"] == "fill":
+        row, piece = lanes // pieces % rows, lanes % pieces
+    else:
+        down = min(rows, 16) if given["access"] == "ldmatrix" else rows
+        row, piece = lanes % down, (int(given["at"]) + lanes // down) % pieces
+    return lw.WarpAccess.from_layout(instruction, tile, row, width // element * piece, element)
+
+
 EXPLORERS: dict[str, Explorer] = {
     "bank": Explorer(
         {
@@ -129,6 +164,20 @@ EXPLORERS: dict[str, Explorer] = {
             "start": "0",
         },
         lambda given: draw_sectors(sector_accesses(given)[0]),
+    ),
+    "swizzle": Explorer(
+        {
+            "bits": "3",
+            "base": "3",
+            "shift": "3",
+            "rows": "16",
+            "rowbytes": "128",
+            "element": "2",
+            "access": "ldmatrix",
+            "at": "0",
+            "show": "bank",
+        },
+        lambda given: draw_swizzle_bits(swizzle_tile(given).swizzle),
     ),
 }
 

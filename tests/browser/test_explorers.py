@@ -15,7 +15,7 @@ from tools.notebooks import ROOT
 from tools.site import BUILT, DESKTOP, PHONE, THEMES, chromium, context, pages, serve
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
-from explorers import EXPLORERS, bank_access, sector_accesses
+from explorers import EXPLORERS, bank_access, sector_accesses, swizzle_access
 
 pytestmark = pytest.mark.browser
 
@@ -89,7 +89,8 @@ def shown(figure: Locator) -> dict[str, str]:
 
 
 def violations(page: Page) -> list[str]:
-    found: list[dict[str, Any]] = Axe().run(page).response["violations"]
+    """What is hard to use in the figures; that of whole pages is tested with the pages."""
+    found: list[dict[str, Any]] = Axe().run(page, context="figure.lw-explorer").response["violations"]
     return [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
 
 
@@ -296,3 +297,24 @@ def test_the_fields_of_a_struct_are_asked_for_one_by_one(page: Page, address: st
     assert caption == "Request 2 of 4, field 1: 16 sectors, all of them a second time or more."
     figure.get_by_label("Lanes touch").select_option("struct")
     assert shown(figure)["requests"] == "1"
+
+
+# The swizzle explorer.
+
+
+@needs("swizzle")
+def test_each_bit_of_a_swizzle_halves_the_wait(page: Page, address: str) -> None:
+    figure = open_explorer(page, address, "swizzle", "bits=0&access=ldmatrix&rowbytes=128&element=2&rows=16")
+    given = {name: figure.get_attribute(f"data-{name}") or "" for name in EXPLORERS["swizzle"].defaults}
+    given |= {"access": "ldmatrix", "rowbytes": "128", "element": "2", "rows": "16"}
+    for bits in range(4):
+        cost = lw.shared_cost(swizzle_access(given | {"bits": str(bits)}))
+        seen = shown(figure)
+        assert (seen["ldmatrix.x4"], seen["sentence"]) == (str(cost.wavefronts), str(cost))
+        figure.get_by_label("B, bits that move").press("ArrowRight")
+    assert "would not undo itself" in shown(figure)["sentence"]
+    assert not figure.locator(".lw-cuda").is_visible()
+    figure.get_by_label("B, bits that move").press("ArrowLeft")
+    page.evaluate("navigator.clipboard.writeText = async text => { window.copied = text; }")
+    figure.get_by_role("button", name="Copy CUDA C++").click()
+    page.wait_for_function("window.copied?.includes('composition(Swizzle<3,3,3>{}')")

@@ -21,6 +21,7 @@
 //                     draw(i)   the drawing, made with draw.js: of step i, or of the whole if i is null
 //                     steps     a caption for each step; leave it out, or empty, for a figure without steps
 //                     python    lines of Python that compute the same
+//                     cuda      lines of CUDA C++, where the figure designs something
 //                   A ModelError that it throws is shown as the sentence.
 //
 //     It computes with model.js and draws with draw.js: no colour, no rule of its own. No state lives outside `state`.
@@ -209,6 +210,18 @@ function countItem({ label, value, bad, note }) {
   );
 }
 
+/** A listing with a button that copies it: { name, title, row, pre, code, write(text) }. */
+function listingBox(name, title) {
+  const code = h("code");
+  const pre = h("pre", {}, code);
+  const row = h("div", { class: `lw-code lw-${name}` }, pre, copyButton(`Copy ${title}`, () => code.textContent));
+  const write = (text) => {
+    row.hidden = !text;
+    code.textContent = text ?? "";
+  };
+  return { name, title, row, pre, code, write };
+}
+
 /** Put the live figure in the place of the static one. */
 function mount(figure, explorer) {
   const initial = stateFrom(explorer.controls, figure.dataset);
@@ -216,7 +229,7 @@ function mount(figure, explorer) {
   const counts = h("dl", { class: "lw-counts" });
   const sentence = h("p", { class: "lw-sentence", role: "status" });
   const stage = h("div", { class: "lw-stage" });
-  const code = h("code");
+  const listings = [listingBox("python", "Python"), listingBox("cuda", "CUDA C++")];
   const player = makePlayer((step) => view.draw && stage.replaceChildren(view.draw(step)));
   let state = initial;
   let view = {};
@@ -241,8 +254,7 @@ function mount(figure, explorer) {
     counts.replaceChildren(...view.counts.map(countItem));
     counts.hidden = !view.counts.length;
     stage.hidden = !view.draw;
-    pythonBox.hidden = !view.python;
-    code.textContent = view.python ?? "";
+    for (const listing of listings) listing.write(view[listing.name]);
     player.start(view.steps ?? []);
   }
   function follow() {
@@ -253,7 +265,7 @@ function mount(figure, explorer) {
   }
   /** Open what is wider than its box to the keyboard, as the theme does with outputs. */
   function openToKeyboard() {
-    for (const [scrolls, name] of [[stage, "Drawing"], [pythonBox.firstChild, "Python"]]) {
+    for (const [scrolls, name] of [[stage, "Drawing"], ...listings.map(({ pre, title }) => [pre, title])]) {
       const wide = scrolls.scrollWidth > scrolls.clientWidth + 1;
       for (const [key, value] of [["tabindex", "0"], ["role", "group"], ["aria-label", `${name}, scrolls sideways`]]) {
         if (wide) scrolls.setAttribute(key, value);
@@ -262,12 +274,6 @@ function mount(figure, explorer) {
     }
   }
 
-  const pythonBox = h(
-    "div",
-    { class: "lw-python" },
-    h("pre", {}, code),
-    copyButton("Copy Python", () => code.textContent),
-  );
   const head = h(
     "div",
     { class: "lw-head" },
@@ -280,12 +286,12 @@ function mount(figure, explorer) {
   form.addEventListener("submit", (event) => event.preventDefault());
   figure
     .querySelector(".lw-explorer-static")
-    .replaceWith(h("div", { class: "lw-live" }, head, form, counts, sentence, player.bar, stage, pythonBox));
+    .replaceWith(h("div", { class: "lw-live" }, head, form, counts, sentence, player.bar, stage, listings.map(({ row }) => row)));
   set(initial);
   follow();
   window.addEventListener("hashchange", follow);
   const sizes = new ResizeObserver(openToKeyboard);
-  for (const watched of [stage, code]) sizes.observe(watched);
+  for (const watched of [stage, ...listings.map(({ code }) => code)]) sizes.observe(watched);
   figure.dataset.live = "";
 }
 

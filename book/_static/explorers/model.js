@@ -380,7 +380,7 @@ export function swizzle(bits, base, shift) {
   if (Math.abs(shift) < bits) {
     throw new ModelError(
       "InvalidSwizzle",
-      `${name}: with |shift| < bits it would change bits that it reads, and could not be undone. Use a shift of at` +
+      `${name}: with |shift| < bits it would change bits that it reads, and would not undo itself. Use a shift of at` +
         ` least ${bits}, or fewer bits.`,
     );
   }
@@ -401,6 +401,18 @@ export function swizzle(bits, base, shift) {
     shift,
     apply,
     inverse: apply,
+    /** The same movement of data with offsets counted in units of `unitBytes` instead of `was` bytes. */
+    inUnitsOf(unitBytes, was = 1) {
+      const moved = base + Math.log2(was) - Math.log2(unitBytes);
+      if (moved < 0 && bits) {
+        throw new ModelError(
+          "InvalidSwizzle",
+          `${name} moves pieces of ${was * 2 ** base} bytes, which tears units of ${unitBytes} bytes.` +
+            ` Use a base of at least ${base - moved}, or smaller units.`,
+        );
+      }
+      return swizzle(bits, Math.max(moved, 0), shift);
+    },
     bitsRead,
     bitsChanged,
     period: 2 ** (Math.max(-1, ...bitsRead, ...bitsChanged) + 1),

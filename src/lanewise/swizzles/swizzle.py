@@ -57,7 +57,7 @@ class Swizzle:
             )
         if abs(self.shift) < self.bits:
             raise InvalidSwizzle(
-                f"{self}: with |shift| < bits it would change bits that it reads, and could not be undone."
+                f"{self}: with |shift| < bits it would change bits that it reads, and would not undo itself."
                 f" Use a shift of at least {self.bits}, or fewer bits."
             )
         if self.base + self.bits + abs(self.shift) > OFFSET_BITS:
