@@ -162,7 +162,7 @@ def test_a_text_is_bold_in_the_svg_where_it_was_drawn_bold(name: str) -> None:
         written.setdefault("".join(node.itertext()).strip(), []).append(bold(node.get("style", "")))
     for text in drawn(name).ax.texts:
         if text.get_text() in written:
-            assert (text.get_weight() == "bold") in written[text.get_text()], text.get_text()
+            assert (text.get_fontweight() == "bold") in written[text.get_text()], text.get_text()
 
 
 # --- legible text -------------------------------------------------------------------------------------------
