@@ -28,7 +28,7 @@ def by_pieces(bytes_per_lane: int, byte_address: Formula) -> int:
     return sum(lanes("ld.shared.b32", piece(start)).wavefronts for start in starts)
 
 
-@claim("CA-01", "banks", HW)
+@claim("CA-01", "banks", HW, "banks-matters")
 def ca_01(trial: Trial) -> str:
     """A bad pattern in shared memory can cost an order of magnitude."""
     reads = recorded("E-01").ratio("stride 32, 1056 blocks", "stride 1, 1056 blocks")
@@ -44,7 +44,7 @@ def ca_01(trial: Trial) -> str:
     )
 
 
-@claim("CA-03", "banks", OK)
+@claim("CA-03", "banks", OK, "banks-address")
 def ca_03(trial: Trial) -> str:
     """Shared memory has 32 banks, one for each lane of a warp, and each serves one word per clock."""
     found = {(machine.banks, machine.warp_lanes) for machine in MACHINES.values()}
@@ -56,7 +56,7 @@ def ca_03(trial: Trial) -> str:
     return f"On a full H200 a load free of conflicts takes {clocks:.2f} clocks of its multiprocessor."
 
 
-@claim("CA-04", "banks", OK)
+@claim("CA-04", "banks", OK, "banks-address")
 def ca_04(trial: Trial) -> str:
     """The bank of a byte is (address / 4) mod 32: bytes 0 to 3, 4 to 7, 8 to 11 are in banks 0, 1, 2."""
     for first, last, number in ((0, 3, 0), (4, 7, 1), (8, 11, 2)):
@@ -64,7 +64,7 @@ def ca_04(trial: Trial) -> str:
     return f"So it is, and byte {WORD_BYTES * BANKS} begins again with bank {bank(WORD_BYTES * BANKS)}."
 
 
-@claim("CA-05", "banks", IMPRECISE)
+@claim("CA-05", "banks", IMPRECISE, "banks-claim-always")
 def ca_05(trial: Trial) -> str:
     """Banks are 4 bytes wide, on older architectures too."""
     found = {machine.bank_bytes for machine in MACHINES.values()}
@@ -74,7 +74,7 @@ def ca_05(trial: Trial) -> str:
     return f"One generation is the exception: Kepler's banks are {kepler}. All others have 4 bytes."
 
 
-@claim("CA-06", "banks", WRONG)
+@claim("CA-06", "banks", WRONG, "banks-wide")
 def ca_06(trial: Trial) -> str:
     """The hardware splits accesses of 64 and 128 bits into several accesses of 4 bytes."""
     patterns: tuple[tuple[str, str, int, Formula], ...] = (
@@ -98,7 +98,7 @@ def ca_06(trial: Trial) -> str:
     )
 
 
-@claim("CA-07", "banks", OK)
+@claim("CA-07", "banks", OK, "banks-directions")
 def ca_07(trial: Trial) -> str:
     """In a float tile of 32 columns, reading `tile[tid][0]` is a 32-way conflict."""
     found = trial.stated("wavefronts, pitch 32", 32, column(32))
@@ -109,7 +109,7 @@ def ca_07(trial: Trial) -> str:
     )
 
 
-@claim("CA-08", "banks", OK)
+@claim("CA-08", "banks", OK, "banks-directions")
 def ca_08(trial: Trial) -> str:
     """Reading the diagonal `tile[tid][tid]` of a tile of 32 columns has no conflict."""
     found = trial.stated("wavefronts", 1, lanes("ld.shared.b32", lambda lane: 4 * 33 * lane).wavefronts)
@@ -118,7 +118,7 @@ def ca_08(trial: Trial) -> str:
     return f"Lane `tid` reads word 33 tid, which lies in bank `tid`: {found} wavefront."
 
 
-@claim("CA-12", "banks", OK)
+@claim("CA-12", "banks", OK, "banks-four")
 def ca_12(trial: Trial) -> str:
     """Lanes that read the same address share one broadcast, without a conflict."""
     found = trial.stated("all lanes read word 0", 1, lanes("ld.shared.b32", lambda lane: 0 * lane).wavefronts)
@@ -134,7 +134,7 @@ def ca_12(trial: Trial) -> str:
     )
 
 
-@claim("CA-13", "banks", WRONG)
+@claim("CA-13", "banks", WRONG, "banks-claim-bytes")
 def ca_13(trial: Trial) -> str:
     """Addresses 4 and 8 are both in bank 1, so they conflict."""
     trial.stated("banks of bytes 4 and 8", (1, 1), (bank(4), bank(8)))
@@ -147,7 +147,7 @@ def ca_13(trial: Trial) -> str:
     )
 
 
-@claim("CA-14", "banks", IMPRECISE)
+@claim("CA-14", "banks", IMPRECISE, "banks-claim-addresses")
 def ca_14(trial: Trial) -> str:
     """A conflict means: same bank, different address."""
     trial.stated(
@@ -163,7 +163,7 @@ def ca_14(trial: Trial) -> str:
     )
 
 
-@claim("CA-15", "banks", IMPRECISE)
+@claim("CA-15", "banks", IMPRECISE, "banks-claim-grouped")
 def ca_15(trial: Trial) -> str:
     """A subset of lanes on one address is merged too; this multicast needs a second grouping, which depends
     on how the addresses are distributed."""
@@ -184,7 +184,7 @@ def _needs_second_rule(words: np.ndarray) -> bool:
     return lanes("ld.shared.b32", lambda _: 4 * words).wavefronts != int(per_bank.max())
 
 
-@claim("CA-20", "banks", WRONG)
+@claim("CA-20", "banks", WRONG, "banks-claim-row")
 def ca_20(trial: Trial) -> str:
     """Banks are buckets and the modulo is their hash, which keeps regularity: data of the same row falls into
     the same buckets."""
@@ -195,7 +195,7 @@ def ca_20(trial: Trial) -> str:
     )
 
 
-@claim("CA-29", "banks", IMPRECISE)
+@claim("CA-29", "banks", IMPRECISE, "banks-directions")
 def ca_29(trial: Trial) -> str:
     """Bank conflicts are much like way conflicts in the L1 cache of a CPU."""
     same: Callable[[int], bool] = lambda pitch: column(pitch) > column(pitch + 1)  # noqa: E731

@@ -73,7 +73,7 @@ def cb_17(trial: Trial) -> str:
     )
 
 
-@claim("CC-16", "banks", WRONG)
+@claim("CC-16", "banks", WRONG, "banks-claim-doubles")
 def cc_16(trial: Trial) -> str:
     """A bank conflict doubles the time of the warp's access."""
     two = lanes("ld.shared.b32", lambda lane: 8 * lane).wavefronts

@@ -19,7 +19,7 @@ def strided(stride: int, base_bytes: int = 0, active_mask: int = 0xFFFFFFFF, wor
     return found.wavefronts, found.ideal, found.excess
 
 
-@claim("CB-01", "banks", OK)
+@claim("CB-01", "banks", OK, "banks-address")
 def cb_01(trial: Trial) -> str:
     """The bank is (byte address / 4) mod 32: s[0], s[1], s[31] and s[32] are in banks 0, 1, 31 and 0; a warp
     that reads with stride 32 needs 993 floats at least."""
@@ -31,7 +31,7 @@ def cb_01(trial: Trial) -> str:
     return f"Lane 31 reads element {last}, the last of {n_floats}."
 
 
-@claim("CB-02", "banks", OK)
+@claim("CB-02", "banks", OK, "banks-address")
 def cb_02(trial: Trial) -> str:
     """Another start address only turns the banks; it does not change the conflicts."""
     same = sum(strided(stride, 4 * 7) == strided(stride) for stride in range(1, 65))
@@ -48,7 +48,7 @@ def cb_02(trial: Trial) -> str:
     )
 
 
-@claim("CB-03", "banks", OK)
+@claim("CB-03", "banks", OK, "banks-four")
 def cb_03(trial: Trial) -> str:
     """A full warp reads s[lane] and s[0] in one round, s[2 lane] in two, s[32 lane] in 32."""
     for stride, rounds in ((1, 1), (2, 2), (32, 32), (0, 1)):
@@ -63,7 +63,7 @@ def cb_03(trial: Trial) -> str:
     )
 
 
-@claim("CB-04", "banks", OK)
+@claim("CB-04", "banks", OK, "banks-strides")
 def cb_04(trial: Trial) -> str:
     """A stride s of 32-bit words is a gcd(s, 32)-way conflict, over 32 / gcd(s, 32) banks; this needs a full
     warp, distinct addresses and 32 bits."""
@@ -101,7 +101,7 @@ def cb_05(trial: Trial) -> str:
     )
 
 
-@claim("CB-06", "banks", OK)
+@claim("CB-06", "banks", OK, "banks-stores")
 def cb_06(trial: Trial) -> str:
     """All lanes may store to s[0] without a bank conflict, but only one value survives, and nobody says
     whose: that is no reduction."""
@@ -115,7 +115,7 @@ def cb_06(trial: Trial) -> str:
     return f"{stored.wavefronts} wavefront, and a data race: a bank conflict costs time, a race the result."
 
 
-@claim("CB-07", "banks", OK)
+@claim("CB-07", "banks", OK, "banks-not")
 def cb_07(trial: Trial) -> str:
     """Cache misses, coalescing and synchronisation are matters of their own: a transpose can be coalesced and
     conflict all the same, and a barrier changes no bank."""
@@ -137,7 +137,7 @@ def cb_07(trial: Trial) -> str:
     return f"The transpose without a pad is coalesced on both sides and {ways}-way in shared memory."
 
 
-@claim("CB-08", "banks", OK)
+@claim("CB-08", "banks", OK, "banks-wide")
 def cb_08(trial: Trial) -> str:
     """Wide elements are judged by instruction and group of lanes: more than one round may be needed without
     any conflict."""
@@ -182,7 +182,7 @@ def cb_24(trial: Trial) -> str:
     )
 
 
-@claim("CB-26", "banks", OK)
+@claim("CB-26", "banks", OK, "banks-not")
 def cb_26(trial: Trial) -> str:
     """DRAM and L2 have banks of their own, with other rules."""
     shared = {s: lanes("ld.shared.b32", lambda lane, s=s: 4 * s * lane).wavefronts for s in (32, 33)}  # type: ignore[misc]

@@ -188,7 +188,7 @@ def cb_28(trial: Trial) -> str:
     )
 
 
-@claim("CD-14", "banks", OK)
+@claim("CD-14", "banks", OK, "banks-directions")
 def cd_14(trial: Trial) -> str:
     """Reading tile[tx][ty] at pitch 32 is a 32-way conflict; a pitch of 33 frees it."""
     for label, ways in (("rows", 1), ("columns", 32), ("padded", 1)):
@@ -201,7 +201,7 @@ def cd_14(trial: Trial) -> str:
     return f"Pitch 32 takes {column(32)} wavefronts, pitch 33 takes {column(33)}."
 
 
-@claim("CD-15", "banks", HW)
+@claim("CD-15", "banks", HW, "banks-matters")
 def cd_15(trial: Trial) -> str:
     """Full 32-way conflicts make a copy through shared memory 1.19 times as slow (RTX 4090)."""
     run = recorded("E-05")
@@ -219,7 +219,7 @@ def cd_15(trial: Trial) -> str:
     )
 
 
-@claim("CD-16", "banks", OK)
+@claim("CD-16", "banks", OK, "banks-matters")
 def cd_16(trial: Trial) -> str:
     """Padding brings the kernel back to nearly the speed without conflicts: 826 of 879 GB/s (RTX 4090)."""
     trial.stated("share of the speed, as printed", about(0.94), 826.01 / 879.49)
