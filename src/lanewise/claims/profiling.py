@@ -114,7 +114,7 @@ def ca_70(trial: Trial) -> str:
     )
 
 
-@claim("CA-73", "attention", NC, private="The kernel is the author's.")
+@claim("CA-73", "attention", NC, "attention-claim-stall", private="The kernel is the author's.")
 def ca_73(trial: Trial) -> str:
     """In a forward pass of FlashAttention conflicts were only 12 % of the cycles, but made warps idle."""
     more = 1 / (1 - 0.12)

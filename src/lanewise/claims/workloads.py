@@ -21,7 +21,7 @@ def moved(id: str, *labels: str) -> float:
     return float(sum(each["dram_read_bytes"] + each["dram_write_bytes"] for each in profiles))
 
 
-@claim("CC-39", "attention", OK)
+@claim("CC-39", "attention", OK, "attention-claim-traffic")
 def cc_39(trial: Trial) -> str:
     """In plain attention the traffic of the score matrix dominates."""
     trial.stated("MB of scores, a head of 4,096 x 128", about(134), SCORES / 1e6)
@@ -38,7 +38,7 @@ def cc_39(trial: Trial) -> str:
     )
 
 
-@claim("CC-40", "attention", OK)
+@claim("CC-40", "attention", OK, "attention-claim-flop")
 def cc_40(trial: Trial) -> str:
     """FlashAttention saves traffic, not operations."""
     trial.stated("operations that it saves", "none", "none", FLASH_ATTENTION)
@@ -54,7 +54,13 @@ def cc_40(trial: Trial) -> str:
     )
 
 
-@claim("CC-47", "layernorm_gelu", NC, private="The kernel and its numbers are the author's.")
+@claim(
+    "CC-47",
+    "layernorm_gelu",
+    NC,
+    "layernorm-gelu-claim-eighteen",
+    private="The kernel and its numbers are the author's.",
+)
 def cc_47(trial: Trial) -> str:
     """A fused GELU and layer norm had 18 % less latency with padding and float4 reads of its rows in shared
     memory."""
