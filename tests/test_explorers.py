@@ -16,6 +16,7 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 import lanewise as lw
 from lanewise.figures import style
+from lanewise.fragments import Fragment, MatrixMove
 from lanewise.swizzles import SwizzledTile
 from tests.test_explorer_model import NODE
 from tools.notebooks import ROOT
@@ -25,6 +26,8 @@ from explorers import (
     EXPLORERS,
     SWIZZLE_ACCESSES,
     bank_access,
+    fragment_move,
+    fragment_operand,
     sector_accesses,
     swizzle_access,
     swizzle_tile,
@@ -240,6 +243,65 @@ def check_tile_in_cuda(cuda: str, tile: SwizzledTile) -> None:
     names = {"row": row, "col": col, "offset": eval(offset, {"row": row, "col": col})}
     np.testing.assert_array_equal(eval(moved, names), tile.table())
     assert f"composition({tile.swizzle}{{}}" in cuda
+
+
+def test_the_fragment_explorer_shows_what_python_computes(controls: dict[str, Any]) -> None:
+    states = random_states(controls["fragment"], 400)
+    for state, shown in zip(states, shown_by_scripts({"fragment": states})["fragment"]["shown"], strict=True):
+        given = as_parameters(state)
+        name = fragment_move(given)
+        if name:
+            move = MatrixMove.from_name(name)
+            check_matrices(state, shown, name, move)
+        else:
+            check_operand(state, shown, fragment_operand(given))
+
+
+def check_operand(state: dict[str, Any], shown: dict[str, Any], fragment: Fragment) -> None:
+    names = run_listing(shown["python"])
+    rows, cols = fragment.shape
+    if state["pick"] == "element":
+        row, col = state["row"] % rows, state["col"] % cols
+        lane, register, half = fragment.owner(row, col)
+        found = [lane, register, *([["lower", "upper"][half]] if fragment.packed == 2 else [])]
+        assert [value for _, value in shown["counts"]] == found
+        assert f"element ({row}, {col}) is in lane {lane}, register {register}" in shown["sentence"]
+        assert names["owner"] == (lane, register, half)
+        return
+    lane = state["lane"]
+    held = np.stack([fragment.row[lane], fragment.col[lane]], -1)
+    words = [" and ".join(f"({row}, {col})" for row, col in register) for register in held.tolist()]
+    assert shown["sentence"] == (
+        f"{fragment}: lane {lane} holds {len(held) * fragment.packed} of {rows * cols} elements: "
+        + "; ".join(f"{each} in register {i}" for i, each in enumerate(words))
+        + "."
+    )
+    assert [value for _, value in shown["counts"]] == [rows * cols, len(held) * fragment.packed, len(held)]
+    assert shown["steps"] == [f"Register {i} of lane {lane}: {each}." for i, each in enumerate(words)]
+    assert names["held"] == [tuple(element) for element in held.reshape(-1, 2).tolist()]
+
+
+def check_matrices(state: dict[str, Any], shown: dict[str, Any], name: str, move: MatrixMove) -> None:
+    names = run_listing(shown["python"])
+    within = move.within_matrix
+    if state["pick"] == "element":
+        matrix, row, col = state["matrix"] % move.n_matrices, state["row"] % 8, state["col"] % 8
+        lane, _, half = within.owner(row, col)
+        found = [lane, matrix, ["lower", "upper"][half], 8 * matrix + row]
+        assert [value for _, value in shown["counts"]] == found
+        assert f"lane {8 * matrix + row} points at row {row} of matrix {matrix}" in shown["sentence"]
+        assert f"lane {lane}, register {matrix}, {found[2]} half." in shown["sentence"]
+        assert names["owner"] == (lane, 0, half)
+        return
+    lane = state["lane"]
+    held = list(zip(within.row[lane].ravel().tolist(), within.col[lane].ravel().tolist(), strict=True))
+    assert f"{held[0]} and {held[1]} of" in shown["sentence"]
+    pointing = f"{name}: lane {lane} points at row {lane % 8} of matrix {lane // 8}; it g"
+    assert shown["sentence"].startswith(pointing) == (lane < move.n_address_lanes)
+    elements = 64 * move.n_matrices
+    expected = [elements, elements // 32, move.n_matrices, move.n_address_lanes]
+    assert [value for _, value in shown["counts"]] == expected
+    assert names["held"] == held
 
 
 def run_listing(python: str) -> dict[str, Any]:

@@ -22,7 +22,15 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import lanewise as lw
-from lanewise.figures import Drawing, draw_bank_map, draw_sectors, draw_swizzle_bits
+from lanewise.figures import (
+    Drawing,
+    draw_bank_map,
+    draw_fragment,
+    draw_matrix_move,
+    draw_sectors,
+    draw_swizzle_bits,
+)
+from lanewise.fragments import M16N8K8, M16N8K16, Fragment
 from lanewise.layouts import row_major
 from lanewise.machine import FULL_MASK, LINE_BYTES, WARP_LANES, WORD_BYTES
 from lanewise.swizzles import SwizzledTile
@@ -135,6 +143,29 @@ def swizzle_access(given: Parameters) -> lw.WarpAccess:
     return lw.WarpAccess.from_layout(instruction, tile, row, width // element * piece, element)
 
 
+# The fragment explorer: the same operands and matrices as in book/_static/explorers/fragment.js.
+
+
+def fragment_move(given: Parameters) -> str:
+    """The name of the ldmatrix or stmatrix that the fragment explorer shows, or nothing."""
+    if not given["what"].endswith("matrix"):
+        return ""
+    return f"{given['what']}.x{given['matrices']}{'.trans' if given['trans'] == 'true' else ''}"
+
+
+def fragment_operand(given: Parameters) -> Fragment:
+    """The operand of mma that the fragment explorer shows."""
+    operand: Fragment = getattr({"m16n8k16": M16N8K16, "m16n8k8": M16N8K8}[given["what"]], given["operand"])
+    return operand
+
+
+def _draw_fragment(given: Parameters) -> Drawing:
+    lane = int(given["lane"])
+    if move := fragment_move(given):
+        return draw_matrix_move(move, lane=lane)
+    return draw_fragment(fragment_operand(given), lane=lane)
+
+
 EXPLORERS: dict[str, Explorer] = {
     "bank": Explorer(
         {
@@ -178,6 +209,20 @@ EXPLORERS: dict[str, Explorer] = {
             "show": "bank",
         },
         lambda given: draw_swizzle_bits(swizzle_tile(given).swizzle),
+    ),
+    "fragment": Explorer(
+        {
+            "what": "m16n8k16",
+            "operand": "a",
+            "matrices": "4",
+            "trans": "false",
+            "pick": "lane",
+            "lane": "5",
+            "matrix": "0",
+            "row": "0",
+            "col": "0",
+        },
+        _draw_fragment,
     ),
 }
 

@@ -10,6 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page
 
 import lanewise as lw
+from lanewise.fragments import M16N8K16
 from tests.browser.test_book_in_browser import note_complaints
 from tools.notebooks import ROOT
 from tools.site import BUILT, DESKTOP, PHONE, THEMES, chromium, context, pages, serve
@@ -104,12 +105,11 @@ def test_it_can_be_used_by_all_in_both_themes_and_on_a_phone(
     with context(browser, DESKTOP, "light") as profile:
         page = profile.new_page()
         figure = open_explorer(page, address, kind)
-        for theme in THEMES:
+        for theme, (width, height) in zip(THEMES, (DESKTOP, PHONE), strict=True):
             page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+            page.set_viewport_size({"width": width, "height": height})
+            page.wait_for_timeout(300)
             assert violations(page) == []
-        page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
-        page.wait_for_timeout(500)
-        assert violations(page) == []
         assert (
             page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
         )
@@ -297,6 +297,25 @@ def test_the_fields_of_a_struct_are_asked_for_one_by_one(page: Page, address: st
     assert caption == "Request 2 of 4, field 1: 16 sectors, all of them a second time or more."
     figure.get_by_label("Lanes touch").select_option("struct")
     assert shown(figure)["requests"] == "1"
+
+
+# The fragment explorer.
+
+
+@needs("fragment")
+def test_lanes_and_elements_are_found_by_key_and_click(page: Page, address: str) -> None:
+    figure = open_explorer(page, address, "fragment", "what=m16n8k16&operand=c&pick=lane&lane=4")
+    figure.get_by_label("Lane", exact=True).press("ArrowRight")
+    assert "lane 5 holds 4 of 128 elements: (1, 2) in register 0" in shown(figure)["sentence"]
+    figure.locator("[data-lane='9']").last.click()
+    assert figure.get_by_label("Lane", exact=True).input_value() == "9"
+    assert "lane 9 holds" in shown(figure)["sentence"]
+    figure.get_by_label("Choose").select_option("element")
+    figure.get_by_label("Row").fill("9")
+    figure.get_by_label("Column").fill("2")
+    lane, register, _ = M16N8K16.c.owner(9, 2)
+    seen = shown(figure)
+    assert (seen["lane"], seen["register"]) == (str(lane), str(register))
 
 
 # The swizzle explorer.

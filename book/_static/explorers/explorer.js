@@ -18,7 +18,9 @@
 //                     bad       true if that is a loss
 //                     counts    [{ label, value, bad, note }], the numbers
 //                     alt       what the drawing shows, in words
-//                     draw(i)   the drawing, made with draw.js: of step i, or of the whole if i is null
+//                     draw(i)   the drawing, made with draw.js: of step i, or of the whole if i is null; a click on
+//                               an element with data-set='{"name": value}' sets these controls, which is for the
+//                               mouse only what the controls do for everyone
 //                     steps     a caption for each step; leave it out, or empty, for a figure without steps
 //                     python    lines of Python that compute the same
 //                     cuda      lines of CUDA C++, where the figure designs something
@@ -284,6 +286,10 @@ function mount(figure, explorer) {
   const form = h("form", { class: "lw-controls", "aria-label": `${explorer.title}: controls` });
   form.append(...controls.map((each) => each.row));
   form.addEventListener("submit", (event) => event.preventDefault());
+  stage.addEventListener("click", ({ target }) => {
+    const chosen = target.closest("[data-set]");
+    if (chosen) set({ ...state, ...JSON.parse(chosen.dataset.set) });
+  });
   figure
     .querySelector(".lw-explorer-static")
     .replaceWith(h("div", { class: "lw-live" }, head, form, counts, sentence, player.bar, stage, listings.map(({ row }) => row)));
