@@ -82,7 +82,7 @@ METRICS = (
     ),
     Metric(
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
-        "the same for all, ldmatrix and stmatrix included",
+        "the same for all shared accesses",
         HARDWARE,
     ),
     Metric(
