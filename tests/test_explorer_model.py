@@ -4,6 +4,7 @@ import json
 import subprocess
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from lanewise.fragments import (
     MatrixMove,
 )
 from lanewise.instructions import INSTRUCTIONS
+from lanewise.pipeline import Pipeline
 from tools.notebooks import ROOT
 
 MODEL = ROOT / "book" / "_static" / "explorers" / "model.js"
@@ -73,6 +75,10 @@ const ask = {
   move: name => {
     const move = model.matrixMove(name);
     return [move.nAddressLanes, deal(move.nMatrices, 2, move.element)];
+  },
+  pipeline: given => {
+    const { steps, total, perTile, ahead } = model.pipeline(given);
+    return { steps: steps.map(({ began, ...step }) => step), total, perTile, ahead, bound: model.pipelineBound(given) };
   },
   load: name => {
     const load = model.OPERAND_LOADS[name];
@@ -184,6 +190,18 @@ def _move(name: str) -> Any:
     return [move.n_address_lanes, np.repeat(one, move.n_matrices, axis=1).tolist()]
 
 
+def _pipeline(given: dict[str, Any]) -> Any:
+    pipeline = Pipeline(**given)
+    most = replace(pipeline, stages=pipeline.tiles + 1)  # all is asked for at once
+    return {
+        "steps": [asdict(step) for step in pipeline.steps],
+        "total": pipeline.total,
+        "perTile": pipeline.per_tile,
+        "ahead": pipeline.ahead,
+        "bound": most.total,
+    }
+
+
 LOADS = {
     "aRowMajor": A_ROW_MAJOR,
     "aColumnMajor": A_COLUMN_MAJOR,
@@ -226,6 +244,7 @@ PYTHON: dict[str, Callable[..., Any]] = {
     "fragment": _fragment,
     "move": _move,
     "load": _load,
+    "pipeline": _pipeline,
 }
 
 
@@ -292,6 +311,20 @@ def random_swizzles(n: int) -> list[Question]:
     return questions
 
 
+def random_pipelines(n: int) -> list[Question]:
+    """Times are multiples of a quarter, so that sums are exact in any order."""
+    rng = np.random.default_rng(SEED)
+
+    def one() -> dict[str, Any]:
+        tiles, stages, blocks = (int(rng.integers(1, most)) for most in (40, 9, 6))
+        copy, work, latency = (float(rng.integers(0, most)) / 4 for most in (40, 40, 200))
+        return {
+            "tiles": tiles, "stages": stages, "copy": copy, "work": work, "latency": latency, "blocks": blocks
+        }  # fmt: skip
+
+    return [("pipeline", one()) for _ in range(n)]
+
+
 def every_fragment() -> list[Question]:
     moves = [name for name, spec in INSTRUCTIONS.items() if spec.is_matrix]
     return [
@@ -346,6 +379,10 @@ def test_swizzles_move_alike() -> None:
     assert differences(questions) == []
 
 
+def test_pipelines_run_alike() -> None:
+    assert differences(random_pipelines(300)) == []
+
+
 def test_fragments_lie_alike() -> None:
     assert differences(every_fragment()) == []
 
@@ -359,8 +396,9 @@ def test_fragments_lie_alike() -> None:
         ("/ SECTOR_BYTES)", "/ LINE_BYTES)", random_accesses(2)),
         ("read >> BigInt(shift)", "read << BigInt(shift)", random_swizzles(20)),
         ("along * 4", "along * 2", every_fragment()),
+        ("? before.ended : before.started", "? before.started : before.ended", random_pipelines(20)),
     ],
-    ids=["bank", "fusion", "words", "sector", "swizzle", "fragment"],
+    ids=["bank", "fusion", "words", "sector", "swizzle", "fragment", "pipeline"],
 )
 def test_a_wrong_model_is_noticed(right: str, wrong: str, questions: list[Question], tmp_path: Path) -> None:
     text = MODEL.read_text(encoding="utf-8")

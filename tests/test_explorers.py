@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from explorers import (
     bank_access,
     fragment_move,
     fragment_operand,
+    pipeline_of,
     sector_accesses,
     swizzle_access,
     swizzle_tile,
@@ -304,9 +306,36 @@ def check_matrices(state: dict[str, Any], shown: dict[str, Any], name: str, move
     assert names["held"] == held
 
 
+def test_the_pipeline_explorer_shows_what_python_computes(controls: dict[str, Any]) -> None:
+    states = random_states(controls["pipeline"], 300)
+    kinds = Counter[str]()
+    for state, shown in zip(states, shown_by_scripts({"pipeline": states})["pipeline"]["shown"], strict=True):
+        pipeline = pipeline_of(as_parameters(state))
+        totals = [replace(pipeline, stages=n).total for n in range(1, pipeline.tiles + 2)]
+        bound = totals[-1]  # all copies asked for at once: memory and work never wait for a buffer
+        enough = totals.index(bound) + 1
+        per_tile = "0" if not pipeline.per_tile else f"{pipeline.per_tile:.3g}"
+        buffers = pipeline.stages * pipeline.blocks
+        values = [value for _, value in shown["counts"]]
+        assert values == [pipeline.total, bound, totals[0], per_tile, enough, buffers]
+        assert shown["bad"] == (pipeline.total > bound)
+        assert f"the last tile is done at {pipeline.total:g}." in shown["sentence"]
+        late, spare = pipeline.total > bound, pipeline.stages > enough
+        kinds["late" if late else "spare" if spare else "right"] += 1
+        stages = "1 stage" if enough == 1 else f"{enough} stages"
+        assert (f"it takes {stages} to get there" in shown["sentence"]) == late
+        assert (f"{stages} would do" in shown["sentence"]) == (spare and not late)
+        for step, caption in zip(pipeline.steps, shown["steps"], strict=True):
+            assert caption.startswith(f"Tile {step.tile}: ")
+            assert f" to {step.arrived:g}, worked on from {step.started:g} to {step.ended:g}." in caption
+            assert f"into stage {step.stage}" in caption
+        assert run_listing(shown["python"])["pipeline"] == pipeline
+    assert min(kinds[kind] for kind in ("late", "spare", "right")) > 20, kinds
+
+
 def run_listing(python: str) -> dict[str, Any]:
     """The names that a listing of an explorer defines; what it prints is dropped."""
-    names: dict[str, Any] = {"print": lambda *_: None}
+    names: dict[str, Any] = {"print": lambda *_, **__: None}
     exec(python, names)
     return names
 

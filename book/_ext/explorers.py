@@ -29,10 +29,12 @@ from lanewise.figures import (
     draw_matrix_move,
     draw_sectors,
     draw_swizzle_bits,
+    draw_timeline,
 )
 from lanewise.fragments import M16N8K8, M16N8K16, Fragment
 from lanewise.layouts import row_major
 from lanewise.machine import FULL_MASK, LINE_BYTES, WARP_LANES, WORD_BYTES
+from lanewise.pipeline import Pipeline
 from lanewise.swizzles import SwizzledTile
 
 Parameters = Mapping[str, str]
@@ -166,6 +168,14 @@ def _draw_fragment(given: Parameters) -> Drawing:
     return draw_fragment(fragment_operand(given), lane=lane)
 
 
+# The pipeline explorer.
+
+
+def pipeline_of(given: Parameters) -> Pipeline:
+    """The pipeline that the pipeline explorer shows for its parameters."""
+    return Pipeline(**{name: int(value) for name, value in given.items()})
+
+
 EXPLORERS: dict[str, Explorer] = {
     "bank": Explorer(
         {
@@ -223,6 +233,10 @@ EXPLORERS: dict[str, Explorer] = {
             "col": "0",
         },
         _draw_fragment,
+    ),
+    "pipeline": Explorer(
+        {"tiles": "6", "stages": "2", "blocks": "1", "copy": "3", "work": "3", "latency": "0"},
+        lambda given: draw_timeline(pipeline_of(given)),
     ),
 }
 

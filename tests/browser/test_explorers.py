@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Locator, Page
 
 import lanewise as lw
 from lanewise.fragments import M16N8K16
+from lanewise.pipeline import Pipeline
 from tests.browser.test_book_in_browser import note_complaints
 from tools.notebooks import ROOT
 from tools.site import BUILT, DESKTOP, PHONE, THEMES, chromium, context, pages, serve
@@ -316,6 +317,23 @@ def test_lanes_and_elements_are_found_by_key_and_click(page: Page, address: str)
     lane, register, _ = M16N8K16.c.owner(9, 2)
     seen = shown(figure)
     assert (seen["lane"], seen["register"]) == (str(lane), str(register))
+
+
+# The pipeline explorer.
+
+
+@needs("pipeline")
+def test_stages_pay_until_they_do_not(page: Page, address: str) -> None:
+    figure = open_explorer(page, address, "pipeline", "tiles=8&copy=3&work=3&stages=1&latency=0&blocks=1")
+    for stages in (1, 2, 3, 4):
+        pipeline = Pipeline(tiles=8, stages=stages, copy=3, work=3)
+        seen = shown(figure)
+        assert (seen["end"], seen["time per tile"]) == (f"{pipeline.total:g}", f"{pipeline.per_tile:g}")
+        assert ("would do; the others only take memory" in seen["sentence"]) == (stages > 2)
+        figure.get_by_label("Stages of a block").press("ArrowRight")
+    figure.get_by_role("button", name="Step").click()
+    caption = figure.locator(".lw-caption").inner_text()
+    assert caption == "Tile 0: copied into stage 0 from 0 to 3, worked on from 3 to 6."
 
 
 # The swizzle explorer.

@@ -1,6 +1,6 @@
 // The memory model of the Python package, for the browser: no dependency, no DOM, numbers in and numbers out.
 //
-// It mirrors lanewise.access, lanewise.instructions, lanewise.memory, lanewise.swizzles and lanewise.fragments, with
+// It mirrors lanewise.access, .instructions, .memory, .swizzles, .fragments and .pipeline, with
 // the same refusals in the same words. tests/test_explorer_model.py compares the two on thousands of accesses, so a
 // rule is changed there first, then here. Addresses are bytes, up to 2**53 (Python's limit is 2**63).
 //
@@ -527,3 +527,32 @@ export const OPERAND_LOADS = {
   bRowMajor: operandLoad("B stored [K][N]", "ldmatrix.x4.trans", DOWN_FIRST),
   bColumnMajor: operandLoad("B stored [N][K]", "ldmatrix.x4", ACROSS_FIRST),
 };
+
+// ------------------------------------------------------------------------------------------------------- pipelines
+
+/**
+ * Tiles through buffers, as lanewise.pipeline: { steps, total, perTile, ahead }. A step has `tile`, `block`, `stage`,
+ * and the times `asked`, `began` (the memory turns to it), `arrived`, `started`, `ended`.
+ */
+export function pipeline({ tiles, stages, copy, work, latency = 0, blocks = 1 }) {
+  const ahead = blocks * Math.max(1, stages - 1);
+  const steps = [];
+  for (let tile = 0; tile < tiles; tile++) {
+    const before = steps[tile - ahead];
+    const last = steps.at(-1);
+    const asked = before ? (stages === 1 ? before.ended : before.started) : 0;
+    const began = Math.max(asked + latency, last ? last.arrived : 0);
+    const arrived = began + copy;
+    const started = Math.max(arrived, last ? last.ended : 0);
+    const turn = Math.floor(tile / blocks);
+    const where = { tile, block: tile % blocks, stage: turn % stages };
+    steps.push({ ...where, asked, began, arrived, started, ended: started + work });
+  }
+  const way = latency + copy + (stages === 1 ? work : 0);
+  return { steps, total: steps.at(-1).ended, perTile: Math.max(copy, work, way / ahead), ahead };
+}
+
+/** No number of stages or blocks ends before: the first tile must come, then the slower of memory and work goes on. */
+export function pipelineBound({ tiles, copy, work, latency = 0 }) {
+  return latency + copy + work + (tiles - 1) * Math.max(copy, work);
+}
