@@ -1,6 +1,7 @@
 """Adjust the built site: mathematics without a network, repository buttons only for a known repository,
 figures that scroll on a narrow screen."""
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,10 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ExtensionError
 from sphinx.util.fileutil import copy_asset
+
+from lanewise.figures.style import NARROW
+
+SVG_WIDTH = re.compile(r'<svg[^>]*\swidth="([\d.]+)pt"')
 
 
 def follow_repository_address(app: Sphinx, config: Config) -> None:
@@ -39,11 +44,23 @@ def copy_mathjax(app: Sphinx, exception: Exception | None) -> None:
 def frame_figures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Put each figure of a cell into a box of its own, which scrolls where the figure would become too small.
 
-    The theme's script opens to the keyboard what overflows among the children of class `output`.
+    A narrow figure (`NARROW` of lanewise.figures.style) stays legible on a phone, and shrinks instead. The
+    theme's script opens to the keyboard what overflows among the children of class `output`.
     """
     for image in list(doctree.findall(nodes.image)):
         if "cell_output" in image.parent.get("classes", ()):
-            image.replace_self(nodes.container("", image.deepcopy(), classes=["output", "lw-figure"]))
+            width_pt = _width_pt(Path(app.srcdir) / image["uri"])
+            kind = ["lw-narrow"] if width_pt is not None and width_pt <= NARROW else []
+            box = nodes.container("", image.deepcopy(), classes=["output", "lw-figure", *kind])
+            image.replace_self(box)
+
+
+def _width_pt(path: Path) -> float | None:
+    """The width that an SVG file states, in points; None for other files."""
+    if path.suffix != ".svg" or not path.is_file():
+        return None
+    found = SVG_WIDTH.search(path.read_text(encoding="utf-8"))
+    return float(found[1]) if found else None
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

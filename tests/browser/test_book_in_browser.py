@@ -133,7 +133,7 @@ def look_at(browser: Browser, address: str, path: str, body: str | None = None) 
         seen.violations["phone"] = violations(page, ALL_BUT_CONTRAST)
         seen.violations["phone"] += chain.from_iterable(low_contrasts(page).values())
         widths = "figures => figures.map(figure => figure.getBoundingClientRect().width)"
-        seen.figure_widths_on_a_phone = page.locator("main .cell_output img").evaluate_all(widths)
+        seen.figure_widths_on_a_phone = page.locator("main .lw-figure:not(.lw-narrow) img").evaluate_all(widths)
         root = "document.documentElement"
         seen.phone_overflow_px = page.evaluate(f"{root}.scrollWidth - {root}.clientWidth")
     return seen
