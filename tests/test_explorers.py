@@ -234,7 +234,7 @@ def test_the_swizzle_explorer_shows_what_python_computes(controls: dict[str, Any
                 assert len(shown["steps"]) == cost.wavefronts
         beyond = tile.swizzle.mask_read >= tile.allocated_elems
         assert ("always 0" in shown["sentence"]) == beyond
-        assert f"on byte offsets it is {tile.swizzle.in_units_of(1, int(given['element']))}" in shown["cuda"]
+        assert f"in bytes: {tile.swizzle.in_units_of(1, int(given['element']))}" in shown["cuda"]
     assert min(seen[kind] for kind in ("no swizzle", "defect", "torn", "conflict", "free")) > 10, seen
 
 

@@ -147,8 +147,9 @@ def test_without_scripts_the_static_drawing_stays(browser: Browser, address: str
 def test_a_state_can_be_linked_to_and_left(page: Page, address: str, kind: str) -> None:
     figure = open_explorer(page, address, kind)
     at_first = shown(figure)
-    figure.locator(".lw-control:visible :is(select, input)").first.focus()
-    page.keyboard.press("ArrowDown")
+    first = figure.locator(".lw-control:visible :is(select, input)").first
+    # A list starts at its top, a slider perhaps at its lower end.
+    first.press("ArrowUp" if first.get_attribute("type") == "range" else "ArrowDown")
     changed = shown(figure)
     assert changed != at_first
     page.evaluate("navigator.clipboard.writeText = async text => { window.copied = text; }")

@@ -272,7 +272,8 @@ function drawLines(costs, step) {
     }
     y += height;
   });
-  return { parts, bottom: y, nIdle: lines.length * SECTORS_PER_LINE - touched.size };
+  const isLossy = view.laneOfByte.size < now.size * SECTOR_BYTES;
+  return { parts, bottom: y, isLossy, nIdle: lines.length * SECTORS_PER_LINE - touched.size };
 }
 
 function drawKey(y, isLossy, nIdle) {
@@ -288,8 +289,7 @@ function drawKey(y, isLossy, nIdle) {
 }
 
 function draw(costs, step, sentence) {
-  const { parts, bottom, nIdle } = drawLines(costs, step);
-  const isLossy = costs.some((cost) => cost.bytesMoved > cost.bytesRequested);
+  const { parts, bottom, isLossy, nIdle } = drawLines(costs, step);
   const key = drawKey(bottom + 4, isLossy, nIdle);
   return sheet(WIDTH, bottom + (key.length ? 32 : 6), `Sector map. ${sentence}`, drawHeader(), parts, key);
 }

@@ -186,7 +186,7 @@ function cudaOf(tile, found) {
   const [rows, cols] = [tile.rows, tile.cols];
   const bytes = tile.element === 1 ? "1 byte" : `${tile.element} bytes`;
   return [
-    `// offsets count elements of ${bytes}; on byte offsets it is ${found.inUnitsOf(1, tile.element).name}`,
+    `// offsets in elements of ${bytes}; in bytes: ${found.inUnitsOf(1, tile.element).name}`,
     "__device__ int tile_index(int row, int col) {",
     `    int offset = ${cols} * row + col;`,
     `    return ${moved};`,
