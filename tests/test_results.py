@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,15 @@ def test_every_recorded_experiment_can_be_read() -> None:
             if there:
                 assert "H200" in getattr(run, caption)
                 assert id in getattr(run, caption)
+
+
+def test_times_and_counters_of_one_day_share_a_caption() -> None:
+    run = results.experiment("h200", "E-38")
+    assert run.full_caption.count("Recorded on an NVIDIA H200") == 1
+    assert run.full_caption.endswith("medians of 60 runs; hardware counters read by Nsight Compute (E-38).")
+    assert run.provenance is not None
+    apart = replace(run, counted_on=replace(run.provenance, date="2026-12-01"))
+    assert apart.full_caption == f"{apart.caption} {apart.counter_caption}"
 
 
 def test_a_row_is_the_row_of_the_file() -> None:

@@ -21,6 +21,8 @@ from lanewise.records import Provenance
 
 Row = Mapping[str, Any]
 
+_COUNTERS = "hardware counters read by Nsight Compute"
+
 
 @dataclass(frozen=True)
 class Quantity:
@@ -80,12 +82,24 @@ class Results:
     @property
     def caption(self) -> str:
         """The sentence that belongs under what was timed: the GPU, the date, the kind of number."""
-        return _caption(self.id, self.provenance, f"medians of {_samples(self.times)} runs")
+        return _caption(self.id, self.provenance, self._runs)
 
     @property
     def counter_caption(self) -> str:
         """The same for hardware counters."""
-        return _caption(self.id, self.counted_on, "hardware counters read by Nsight Compute")
+        return _caption(self.id, self.counted_on, _COUNTERS)
+
+    @property
+    def full_caption(self) -> str:
+        """Both, for a table that shows times beside counters; one sentence if GPU and date are the same."""
+        timed, counted = self.provenance, self.counted_on
+        if timed and counted and (timed.gpu, timed.date) == (counted.gpu, counted.date):
+            return _caption(self.id, timed, f"{self._runs}; {_COUNTERS}")
+        return f"{self.caption} {self.counter_caption}"
+
+    @property
+    def _runs(self) -> str:
+        return f"medians of {_samples(self.times)} runs"
 
     def row(self, label: str, problem: str | None = None) -> Row:
         """The timed row of one case. Raises `UnknownRecord` if none, or more than one, has this name."""
