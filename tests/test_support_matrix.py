@@ -36,6 +36,15 @@ def test_every_notebook_has_a_row() -> None:
     assert support_data.notebooks(ROOT) == find_notebooks()
 
 
+def test_notebooks_stand_in_reading_order(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / "book").mkdir(exist_ok=True)
+        (tmp_path / "book" / f"{name}.ipynb").touch()
+    (tmp_path / "_toc.yml").write_text("root: book/c\nparts:\n  - chapters:\n      - file: book/b\n")
+    assert [path.stem for path in support_data.in_reading_order(tmp_path)] == ["c", "b", "a"]
+    assert sorted(support_data.in_reading_order(ROOT)) == support_data.notebooks(ROOT)
+
+
 @pytest.mark.parametrize("path", find_notebooks(), ids=lambda path: path.stem)
 def test_a_notebook_can_be_read_without_a_gpu_and_launched_on_the_recorded_one(path: Path) -> None:
     used = use_of(path)

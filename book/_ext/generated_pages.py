@@ -83,15 +83,19 @@ class SupportMatrix(SphinxDirective):
 
     def _notebooks(self) -> nodes.table:
         root = _book(self).parent
-        machines = [from_name(capability) for capability in support_data.GPUS.values()]
+        self.env.note_dependency(str(root / support_data.TOC))
+        alike: dict[support_data.Capability, list[str]] = {}
+        for gpu, capability in support_data.GPUS.items():
+            alike.setdefault(capability, []).append(gpu)
+        machines = [from_name(capability) for capability in alike]
         rows: list[list[Cell]] = []
-        for path in support_data.notebooks(root):
+        for path in support_data.in_reading_order(root):
             self.env.note_dependency(str(path))
             use = support_data.use_of(path)
             page = path.relative_to(root).with_suffix("").as_posix()
             link = page_link(page, self.env.docname) if page in self.env.found_docs else nodes.Text(page)
             rows.append([[link], use.without_gpu(), *(use.on(machine) for machine in machines)])
-        return table("What works where", ["notebook", "no GPU", *support_data.GPUS], rows)
+        return table("What works where", ["notebook", "no GPU", *map(", ".join, alike.values())], rows)
 
     def _kernels(self) -> nodes.table:
         rows = []
@@ -143,7 +147,8 @@ class Status(SphinxDirective):
 
     def _notebooks(self) -> list[nodes.Node]:
         root = _book(self).parent
-        found = {path: status_data.notebook(path) for path in support_data.notebooks(root)}
+        self.env.note_dependency(str(root / support_data.TOC))
+        found = {path: status_data.notebook(path) for path in support_data.in_reading_order(root)}
         rows: list[list[Cell]] = []
         for path, one in found.items():
             self.env.note_dependency(str(path))
@@ -154,7 +159,8 @@ class Status(SphinxDirective):
             rows.append([[link], *map(str, counts), not_compared])
         total = sum(one.n_compared for one in found.values())
         n_uncompared = sum(len(one.uncompared) for one in found.values())
-        summary = f"{len(found)} notebooks, {total:,} compared outputs, {n_uncompared} cells not compared."
+        cells = "cell" if n_uncompared == 1 else "cells"
+        summary = f"{len(found)} notebooks, {total:,} compared outputs, {n_uncompared} {cells} not compared."
         columns = ["notebook", "cells", "with code", "figures", "compared outputs", "not compared"]
         return [sentence(summary), table("Notebooks", columns, rows)]
 

@@ -28,9 +28,12 @@ OLDEST: Capability = (7, 5)
 
 MOST_NAMED = 2  # more kernels that lack the same thing are counted
 
+TOC = "_toc.yml"
+
 _KERNELS = "lanewise.kernels"
 _PTX = "lanewise.ptx"
 _EXPERIMENT = re.compile(r"E-\d\d(?:-[\w-]+)?")
+_PAGE = re.compile(r"^\s*-? ?(?:root|file): (\S+)$", re.MULTILINE)
 _MAGIC = re.compile(r"^\s*[%!].*$", re.MULTILINE)
 
 
@@ -97,6 +100,17 @@ def notebooks(root: Path) -> list[Path]:
     """The notebooks of the book and of the labs."""
     found = (path for folder in ("book", "labs") for path in (root / folder).rglob("*.ipynb"))
     return sorted(path for path in found if not any(part.startswith(".") for part in path.parts))
+
+
+def in_reading_order(root: Path) -> list[Path]:
+    """The notebooks as `_toc.yml` lists them; those that it does not list come last."""
+    listed = _PAGE.findall((root / TOC).read_text(encoding="utf-8"))
+
+    def place(path: Path) -> int:
+        page = path.relative_to(root).with_suffix("").as_posix()
+        return listed.index(page) if page in listed else len(listed)
+
+    return sorted(notebooks(root), key=place)
 
 
 def use_of(path: Path) -> Use:
