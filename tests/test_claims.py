@@ -10,6 +10,7 @@ import pytest
 
 from lanewise import claims
 from lanewise.claims import Claim, Document, InvalidClaim, Run, Trial, Verdict, about, at_least, judge
+from lanewise.claims.evidence import recorded_where
 from lanewise.errors import UnknownRecord
 from lanewise.records import counter_table, record
 from lanewise.results import experiment
@@ -234,3 +235,15 @@ def test_the_list_can_be_narrowed() -> None:
     assert {each.article for each in claims.select(article="A")} == {"A"}
     assert {each.topic for each in claims.select(topic="padding")} == {"padding"}
     assert {each.verdict for each in claims.select(verdict=Verdict.OK)} == {Verdict.OK}
+
+
+def test_a_page_says_where_all_records_are_from() -> None:
+    names = [name for each in claims.all_claims() for name in each.records]
+    said = recorded_where(names)
+    assert said.startswith(f"{len(set(names))} records of an NVIDIA H200, ")
+
+
+def test_a_bound_is_written_as_the_number_found_beside_it() -> None:
+    assert str(claims.about(1800 / 350)) == "about 5.14"
+    assert str(claims.at_least(1.5179653825431034)) == "at least 1.52"
+    assert str(claims.at_most(16_777_216)) == "at most 16,777,216"

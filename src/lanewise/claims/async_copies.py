@@ -50,7 +50,7 @@ def cd_20(trial: Trial) -> str:
     trial.here("with 1 block a multiprocessor", about(0.95, 0.02), alone, "E-34")
     return (
         f"The same on an H200, {here:.2f}, if many blocks hide the latency already. With one block to a"
-        f" multiprocessor three stages are {alone:.2f} times as fast even here."
+        f" multiprocessor three stages are {alone:.2f} times as fast, even in a kernel that only copies."
     )
 
 
@@ -150,7 +150,7 @@ def cc_49(trial: Trial) -> str:
         "E-35",
     )
     return (
-        f"Seven more cost {cost(1024, 2):.2f} times the time with two blocks of 1,024 threads. With blocks of"
-        f" 128 they cost {few:.2f} with one and {many:.2f} with eight: warps of one block wait for each"
-        " other, other blocks go on. What counts is warps per block."
+        f"With seven more, two blocks of 1,024 threads take {cost(1024, 2):.2f} times as long; with blocks of"
+        f" 128 threads one takes {few:.2f} and eight take {many:.2f} times as long. Warps of one block wait"
+        " for each other, other blocks go on. What counts is warps per block."
     )

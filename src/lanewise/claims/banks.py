@@ -6,8 +6,9 @@ import numpy as np
 
 from lanewise.claims.claim import Trial, Verdict, about, at_least, at_most, claim
 from lanewise.claims.documents import BEST_PRACTICES, KEPLER
-from lanewise.claims.evidence import Formula, column, counted, lanes, recorded, row
+from lanewise.claims.evidence import GPU, Formula, column, counted, lanes, recorded, row
 from lanewise.machine import BANKS, MACHINES, WARP_LANES, WORD_BYTES, product
+from lanewise.records import Launch, counter_table
 
 OK, WRONG, IMPRECISE, HW = Verdict.OK, Verdict.WRONG, Verdict.IMPRECISE, Verdict.HW
 
@@ -38,9 +39,9 @@ def ca_01(trial: Trial) -> str:
     tile = recorded("E-04").ratio("pad 0, 8192", "pad 1, 8192")
     trial.here("a transpose, pitch 32 against 33", at_least(10), tile, "E-04")
     return (
-        f"A kernel that does nothing but read becomes {reads:.0f} times slower. Whole kernels wait for DRAM"
-        f" too: on an H200 the same conflict costs a copy {whole:.2f} and a transpose {tile:.2f} times the"
-        " time."
+        f"A kernel that does nothing but read takes {reads:.0f} times as long. Whole kernels have other work,"
+        f" too: on an H200 the same conflict makes a copy take {whole:.2f} and a transpose {tile:.2f} times"
+        " as long."
     )
 
 
@@ -169,19 +170,25 @@ def ca_15(trial: Trial) -> str:
     on how the addresses are distributed."""
     merged = lanes("ld.shared.b32", lambda lane: 4 * (lane // 8)).wavefronts
     trial.stated("four words, each for 8 lanes: wavefronts", 1, merged)
-    words = np.random.default_rng(0).integers(0, 96, (1000, WARP_LANES))
-    second_rule = sum(_needs_second_rule(pattern) for pattern in words)
-    trial.wider("random patterns, of 1,000, that need a second rule", at_least(1), second_rule)
+    launches = counter_table(GPU, "shared_wavefronts").of("ld.shared.b32")
+    second_rule = sum(_needs_second_rule(launch) for launch in launches)
+    trial.wider(
+        f"loads counted on an H200, of {len(launches)}, that need a second rule",
+        at_least(1),
+        second_rule,
+        "shared_wavefronts",
+    )
     return (
-        "One rule is enough: a wavefront serves one word of each bank to as many lanes as want it. It"
-        f" explains all of {len(words):,} random patterns; {second_rule} need another."
+        "One rule is enough: a wavefront serves one word of each bank to as many lanes as want it. It gives"
+        f" the count of an H200 for all of {len(launches)} loads; {second_rule} need another."
     )
 
 
-def _needs_second_rule(words: np.ndarray) -> bool:
-    """Whether the cost differs from the most distinct words that any bank holds."""
-    per_bank = np.bincount(np.unique(words) % BANKS, minlength=BANKS)
-    return lanes("ld.shared.b32", lambda _: 4 * words).wavefronts != int(per_bank.max())
+def _needs_second_rule(launch: Launch) -> bool:
+    """Whether the counted wavefronts differ from the most distinct words that any bank holds."""
+    active = [lane for lane in range(WARP_LANES) if launch.active_mask >> lane & 1]
+    words = np.unique(np.array(launch.byte_offsets)[active] // 4)
+    return launch.counters["wavefronts"] != int(np.bincount(words % BANKS).max())
 
 
 @claim("CA-20", "banks", WRONG, "banks-claim-row")

@@ -73,17 +73,17 @@ class Range:
 
 def at_least(low: float) -> Range:
     """Any number from `low` on."""
-    return Range(low, float("inf"), f"at least {low:,}")
+    return Range(low, float("inf"), f"at least {written(low)}")
 
 
 def at_most(high: float) -> Range:
     """Any number up to `high`."""
-    return Range(float("-inf"), high, f"at most {high:,}")
+    return Range(float("-inf"), high, f"at most {written(high)}")
 
 
 def about(value: float, within: float = 0.02) -> Range:
     """A number that differs from `value` by this fraction at most: what rounding leaves."""
-    return Range(value - abs(value) * within, value + abs(value) * within, f"about {value:,}")
+    return Range(value - abs(value) * within, value + abs(value) * within, f"about {written(value)}")
 
 
 @dataclass(frozen=True)

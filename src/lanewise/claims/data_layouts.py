@@ -195,9 +195,9 @@ def cc_42(trial: Trial) -> str:
     trial.stated("times as long as contiguous rows", at_most(1.1), cost, "E-39")
     lanes = recorded("E-39").ratio("lanes, 65536 tokens", "rows, 65536 tokens")
     return (
-        f"The table costs {cost - 1:.0%} on an H200, and not a sector of the cache: a token's row is 256"
-        f" bytes in one piece. What does cost is a lane for each token, {lanes:.1f} times the time, paged or"
-        " not."
+        f"The table costs {cost - 1:.0%} of the time on an H200, and not a sector of the cache: a token's"
+        f" row is 256 bytes in one piece. What does cost is a lane for each token, {lanes:.1f} times the"
+        " time, paged or not."
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from lanewise.access import PerLane, WarpAccess
 from lanewise.errors import Misaligned
 from lanewise.memory import GlobalCost, SharedCost, global_cost, shared_cost
-from lanewise.records import counter_table, record
+from lanewise.records import Provenance, counter_table, record
 from lanewise.results import Results, experiment
 
 if TYPE_CHECKING:
@@ -94,3 +94,24 @@ def traced(id: str, label: str, problem: str = "") -> Trace:
     outputs = {name: np.zeros_like(array) for name, array in case.problem.outputs(inputs).items()}
     given = case.arguments({**outputs, **inputs})
     return trace(case.kernel, case.grid, case.block, *given, dynamic_shared_bytes=case.dynamic_shared_bytes)
+
+
+def recorded_where(names: Iterable[str]) -> str:
+    """On which GPU and days these experiments and records were taken, as a page says it.
+
+    >>> recorded_where(["E-04", "shared_wavefronts"])
+    '2 records of an NVIDIA H200, 2026-11-29 and 2026-11-30.'
+    """
+    chosen = tuple(dict.fromkeys(names))
+    told = {(p.gpu, p.date) for name in chosen for p in _provenances(name)}
+    gpus, dates = (sorted({each[i] for each in told}) for i in (0, 1))
+    return f"{len(chosen)} records of an {', '.join(gpus)}, {' and '.join(dates)}."
+
+
+def _provenances(name: str) -> tuple[Provenance, ...]:
+    if name.startswith("E-"):
+        run = recorded(name)
+        return tuple(p for p in (run.provenance, run.counted_on) if p)
+    if name == "shared_wavefronts":  # the one that is a table of counters
+        return (counter_table(GPU, name).provenance,)
+    return (record(GPU, name).provenance,)

@@ -78,7 +78,7 @@ def count_table(claims: Iterable[Claim], by: str = "article") -> Table:
     rows = [(group, [claim for claim in chosen if getattr(claim, by) == group]) for group in groups]
     return table(
         {
-            by: group,
+            by: group.replace("_", " "),
             **{str(verdict): sum(claim.verdict is verdict for claim in members) for verdict in Verdict},
             "all": len(members),
         }

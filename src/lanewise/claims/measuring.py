@@ -91,7 +91,7 @@ def cb_25(trial: Trial) -> str:
     share = counts / run.counter("padded 4096", "shared_wavefronts", problem)
     return (
         f"{counts:,.0f} conflicts are counted where no address makes one, {share:.1%} of the wavefronts:"
-        " waits for other users of the same data path. Confirm at the line of the source."
+        " presumably waits for other users of the same data path. Confirm at the line of the source."
     )
 
 
@@ -137,9 +137,9 @@ def cc_43(trial: Trial) -> str:
     trial.stated("it gains from padding, so shared memory was the limit", at_least(1.2), gain, "E-45")
     swapped = recorded("E-30").profile("exchanged, 32x32", "sgemm 2048x2048x2048")
     return (
-        f"DRAM {dram:.0%}, memory {busy:.0%}: the transpose becomes {gain:.2f} times as fast without its"
-        f" conflicts on an H200. A naive product with exchanged indices has {swapped['dram_throughput']:.0%}"
-        f" and {swapped['memory_busy']:.0%}: there it is L1."
+        f"DRAM {dram:.0%}, memory {busy:.0%}: this transpose, the tiled one of our ladder, becomes"
+        f" {gain:.2f} times as fast without its conflicts on an H200. A naive product with exchanged indices"
+        f" has {swapped['dram_throughput']:.0%} and {swapped['memory_busy']:.0%}: there it is L1."
     )
 
 
@@ -156,8 +156,8 @@ def cc_45(trial: Trial) -> str:
     slow = run.ratio("one wave, its last block ten times as long", "one wave")
     return (
         f"Those set the theoretical value: here {held} blocks of 256 threads, all that fit. Still"
-        f" {achieved:.0%} is achieved, since warps end at different times. A gap means tails and imbalance:"
-        f" one block that works ten times as long makes the kernel {slow:.1f} times as long."
+        f" {achieved:.0%} is achieved: warps begin and end at different times. A gap means tails and"
+        f" imbalance: one block that works ten times as long makes the kernel {slow:.1f} times as long."
     )
 
 

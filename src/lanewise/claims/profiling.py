@@ -31,7 +31,7 @@ def ca_02(trial: Trial) -> str:
     trial.wider("SM Busy of the transpose with conflicts", at_least(0.9), busy["tiled"], "E-45")
     memory = run.counter("tiled 8192", "memory_busy")
     return (
-        "The conflicts are. SM Busy counts issued instructions, and falls where warps wait:"
+        "The conflicts are one, SM Busy is none: it counts issued instructions, and falls where warps wait,"
         f" {busy['tiled']:.0%} with conflicts, {busy['padded']:.0%} without, on an H200. Look at Mem Busy"
         f" ({memory:.0%}) and at the stalls."
     )
@@ -62,8 +62,8 @@ def ca_17(trial: Trial) -> str:
     trial.wider("a transpose free of conflicts, large", 0, busy, "E-20")
     matrix = recorded("E-11").counter("x4 128 B", "shared_load_conflicts")
     return (
-        "It counts wavefronts beyond the fewest, exact in a quiet kernel. In a busy one it takes in waits"
-        f" of other kinds: {busy:,} where no address conflicts. Add a suffix, `.sum`; on an H200 it includes"
+        "It counts wavefronts beyond the fewest, exact in a quiet kernel. In a busy one it counts other"
+        f" delays as well: {busy:,} where no address conflicts. Add a suffix, `.sum`; on an H200 it includes"
         f" ldmatrix ({matrix} counted)."
     )
 
@@ -88,9 +88,9 @@ def ca_69(trial: Trial) -> str:
     )
     throttle = run.counter("quiet, stride 32", "stall_mio_throttle")
     return (
-        f"Half of it: the short one does, {stalls['short_scoreboard']:.0f} cycles an instruction in a kernel"
-        f" that only reads shared memory; the long one, {stalls['long_scoreboard']:.1f} there, waits for"
-        f" global memory. Conflicts show as MIO throttle as well: {throttle:.0f}."
+        f"Half of it is right: the short one does, {stalls['short_scoreboard']:.0f} cycles an instruction in"
+        f" a kernel that only reads shared memory; the long one, {stalls['long_scoreboard']:.1f} there,"
+        f" waits for global memory. Conflicts show as MIO throttle as well: {throttle:.0f}."
     )
 
 
@@ -124,7 +124,8 @@ def ca_73(trial: Trial) -> str:
     )
     return (
         f"The kernel is the author's. 12 % lost are {more:.2f} times the wavefronts, little by themselves."
-        f" In our own attention conflicts are many more, and cost {ratio:.1f} times the time."
+        f" Our own attention has many more conflicts, and takes {ratio:.1f} times as long with"
+        " them as without."
     )
 
 

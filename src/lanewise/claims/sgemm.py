@@ -137,11 +137,12 @@ def cc_20(trial: Trial) -> str:
         trial.stated(f"times below the float32 balance, {name}", at_least(200), below)
     roof = intensity(4096) * 616
     trial.stated("its own 350 GFLOP/s stay under the roof without reuse (RTX 2080 Ti)", at_most(154), 350)
-    dram = recorded("E-30").profile("16x16", MIDDLE)["dram_throughput"]
+    busy = recorded("E-30").profile("16x16", MIDDLE)
     return (
         f"{low['A100 40GB']:.0f} times on an A100, {low['H200']:.0f} on an H200. And caches lift it: without"
         f" reuse 616 GB/s would admit {roof:.0f} GFLOP/s, and the article measured 350. On an H200 DRAM is"
-        f" {dram:.1%} busy; requests to L1 and instructions are the limit."
+        f" {busy['dram_throughput']:.1%} busy, L1 {busy['l1_throughput']:.0%}, the schedulers of instructions"
+        f" {busy['sm_busy']:.0%}: they come nearest to a limit."
     )
 
 
@@ -279,7 +280,7 @@ def cc_29(trial: Trial) -> str:
     trial.here("ours, tiles and 16-byte loads (H200): times as fast", about(told, 0.3), ours, "E-31")
     return (
         f"Plausible: the second stays under the {roof:,.0f} GFLOP/s that 616 GB/s admit for such tiles, and"
-        f" the factor of {told:.2f} is near ours, {ours:.1f} on an H200. Padding had no part in it."
+        f" the factor of {told:.2f} is near ours, {ours:.1f} on an H200. Ours came without padding."
     )
 
 

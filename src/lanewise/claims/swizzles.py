@@ -61,8 +61,8 @@ def ca_38(trial: Trial) -> str:
     starts = [(r << 4) + (((r & 3) << 2) << 1) for r in range(4)]
     return (
         f"It flips byte bits {bits[0]} and {bits[1]}: the shift counts elements, and a half has two bytes."
-        f" Bit 3 would be of no use anyway: rows would begin at bytes {starts}, and ldmatrix wants multiples"
-        " of 16."
+        f" Bit 3 would be of no use anyway: rows would begin at bytes {_listed(starts)}, and ldmatrix wants"
+        " multiples of 16."
     )
 
 
@@ -149,11 +149,13 @@ def ca_45(trial: Trial) -> str:
     """For 128-bit accesses and ldmatrix.x4 swizzle the low 4 bits."""
     defect = XorTile(32, 8, 15).defect()
     trial.stated("4 bits, rows of 128 bytes: data can be read back", True, not defect)
+    lost = defect.replace("element", "unit")
     ways = [column_of(8, bits, 16) for bits in range(4)]
     conflicts = recorded("E-10").counter("float4, 3 bits", "shared_load_conflicts")
     return (
         f"A phase has 8 lanes, so 3 bits do: 0 to 3 bits give {_listed(ways)} wavefronts ({conflicts}"
-        f" conflicts counted). A row of 128 bytes has only 8 units; with 4 bits {defect}, and data is lost."
+        f" conflicts counted). A row of 128 bytes has only 8 units; with 4 bits the units {lost}, and data"
+        " is lost."
     )
 
 

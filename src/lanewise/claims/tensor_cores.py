@@ -33,9 +33,10 @@ def ca_30(trial: Trial) -> str:
     tile = TileShape(64, 32, element_bytes=2)
     xor = try_layout("", Swizzle(2, 3, 3).compose(row_major((64, 32))), tile, _fill_and_fetch(tile))
     return (
-        f"{len(free)} pitches free it, the odd multiples of 16 bytes. What a pad cannot do is free the fill"
-        f" as well, for rows of 64 bytes: the best loses {narrow.excess} wavefronts, {Swizzle(2, 3, 3)}"
-        f" {xor.excess}. For rows of 128 bytes {wide.name} loses {wide.excess}."
+        f"{len(free)} pitches free ldmatrix of conflicts, the odd multiples of 16 bytes. There is something"
+        f" in it: for rows of 64 bytes no pad frees the fill as well. There the best pad loses"
+        f" {narrow.excess} wavefronts, {Swizzle(2, 3, 3)} {xor.excess}; for rows of 128 bytes {wide.name}"
+        f" loses {wide.excess}."
     )
 
 
@@ -80,8 +81,8 @@ def ca_32(trial: Trial) -> str:
     row = np.unique(one.within_matrix.row[4]).tolist()
     return (
         "The warp reads the matrices together. Lane 8 m + r gives the address of row r of matrix m,"
-        f" {four.n_address_lanes} addresses for x4; a lane receives {elements} neighbours, lane 4 those of"
-        f" row {row[0]}."
+        f" {four.n_address_lanes} addresses for x4; a lane receives {elements} neighbours, lane 4 the first"
+        f" of row {row[0]}."
     )
 
 

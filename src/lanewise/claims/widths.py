@@ -114,6 +114,6 @@ def ca_77(trial: Trial) -> str:
     on_gpu = recorded("E-08").counter("float4, pitch 36", "shared_load_conflicts")
     trial.stated("pitch 36, float4, counted: conflicts", 0, on_gpu, "E-08")
     return (
-        f"One pitch, three answers: at 36 floats a float4 column takes {free}, a float column {scalar},"
-        f" float2 {pairs}."
+        f"A column at pitch 36 takes {free} wavefronts as float4, the fewest; {scalar} as float, where 1"
+        f" would do; {pairs} as float2, where 2 would."
     )
