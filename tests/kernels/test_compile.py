@@ -6,6 +6,7 @@ ptxas then run for each target.
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 from collections.abc import Iterator
@@ -97,29 +98,57 @@ def assemble(ptx: str, target: str, folder: Any) -> None:
     assert done.returncode == 0, f"ptxas for {target}: {done.stderr[:500]}"
 
 
+def missing_on(kernel: Any, capability: tuple[int, int]) -> frozenset[str]:
+    """The intrinsics of a kernel that a GPU of this capability lacks."""
+    return frozenset(name for name in intrinsics_of(kernel) if DECLARED[name].needs > capability)
+
+
+def refusals() -> dict[tuple[frozenset[str], tuple[int, int]], Any]:
+    """The shortest kernel for each set of intrinsics that some target lacks."""
+    found: dict[tuple[frozenset[str], tuple[int, int]], Any] = {}
+    for kernel in sorted(CASES, key=lambda kernel: len(inspect.getsource(kernel.py_func))):
+        for capability in TARGETS.values():
+            if missing := missing_on(kernel, capability):
+                found.setdefault((missing, capability), kernel)
+    return found
+
+
+REFUSALS = refusals()
+
+
 @pytest.mark.parametrize("kernel", CASES, ids=lambda kernel: kernel.py_func.__name__)
-def test_a_kernel_compiles_or_says_why_not(kernel: Any, tmp_path: Any) -> None:
-    used = intrinsics_of(kernel)
-    steps = sorted({needs for name in used for needs, _ in DECLARED[name].lowerings})
-    for signature in signatures(CASES[kernel]):
-        for _, group in groupby(TARGETS.items(), key=lambda entry: [step <= entry[1] for step in steps]):
-            targets = dict(group)
-            oldest = min(targets.values())
-            missing = {name for name in used if DECLARED[name].needs > oldest}
-            if missing:
-                with pytest.raises(UnsupportedCapability) as refused:
-                    lowered(kernel, signature, oldest)
-                assert re.fullmatch(
-                    rf"lanewise\.ptx\.({'|'.join(missing)}) needs compute capability \d\.\d or newer; this kernel"
-                    rf" is compiled for {oldest[0]}\.{oldest[1]}\. .+\.",
-                    str(refused.value),
-                )
-                continue
+def test_a_kernel_compiles_where_its_instructions_exist(kernel: Any, tmp_path: Any) -> None:
+    steps = sorted({needs for name in intrinsics_of(kernel) for needs, _ in DECLARED[name].lowerings})
+    for _, group in groupby(TARGETS.items(), key=lambda entry: [step <= entry[1] for step in steps]):
+        targets = dict(group)
+        oldest = min(targets.values())
+        if missing_on(kernel, oldest):
+            assert (missing_on(kernel, oldest), oldest) in REFUSALS
+            continue
+        for signature in signatures(CASES[kernel]):
             library = lowered(kernel, signature, oldest)
             for target, capability in targets.items():
                 ptx = library.get_asm_str(cc=capability)
                 assert f".target {target}" in ptx
                 assemble(ptx, target, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("missing", "capability"),
+    REFUSALS,
+    ids=["+".join(sorted(missing)) + f" on {major}.{minor}" for missing, (major, minor) in REFUSALS],
+)
+def test_a_kernel_says_which_instruction_is_missing(
+    missing: frozenset[str], capability: tuple[int, int]
+) -> None:
+    kernel = REFUSALS[missing, capability]
+    with pytest.raises(UnsupportedCapability) as refused:
+        lowered(kernel, next(signatures(CASES[kernel])), capability)
+    assert re.fullmatch(
+        rf"lanewise\.ptx\.({'|'.join(missing)}) needs compute capability \d\.\d or newer; this kernel"
+        rf" is compiled for {capability[0]}\.{capability[1]}\. .+\.",
+        str(refused.value),
+    )
 
 
 def test_launch_bounds_reach_the_compiler() -> None:
