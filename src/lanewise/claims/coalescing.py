@@ -243,7 +243,7 @@ def cd_24(trial: Trial) -> str:
     trial.stated("stride 8, 16 MiB", at_most(4), cost[22], "E-23")
     trial.stated("stride 8, 256 KiB", at_most(1.2), cost[16], "E-23")
     return (
-        f"On an H200, with its L2 of 50 MB, stride 8 costs {cost[16]:.1f} times the time at 2^16 elements,"
+        f"On an H200, stride 8 costs {cost[16]:.1f} times the time at 2^16 elements,"
         f" {cost[22]:.1f} at 2^22 and {cost[26]:.1f} at 2^26. The count of sectors is 8 times throughout."
     )
 
