@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lanewise.figures import InvalidDrawing, draw_roofline
@@ -85,3 +86,12 @@ def test_what_cannot_be_drawn_is_refused(points: Any, roofs: dict[str, Any], wor
     with pytest.raises(InvalidDrawing) as error:
         draw_roofline(points, **(ROOFS | roofs))
     assert words in str(error.value)
+
+
+def test_the_name_of_a_slope_runs_along_it() -> None:
+    points = {"a": (63, 131.0), "b": (4096, 88.0)}
+    ax = draw_roofline(points, gb_per_s={"DRAM": 4800}, tflop_per_s={"mma": 602}).ax
+    (name,) = (text for text in ax.texts if text.get_text().startswith("DRAM"))
+    line = ax.lines[0]
+    (x, y), (right, top) = ax.transData.transform(np.column_stack(line.get_data()))
+    assert name.get_rotation() == pytest.approx(np.degrees(np.arctan2(top - y, right - x)))

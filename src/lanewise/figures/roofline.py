@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil, floor, hypot, isfinite, log10
+from math import atan2, ceil, degrees, floor, hypot, isfinite, log10
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -57,11 +57,11 @@ Kernels: a, add, 0.0833 FLOP per byte, 0.3 TFLOP/s.'
             ax = _own_axes(len(points), title)
         require_axes(ax)
         left, right = _limits([intensity for intensity, _ in points.values()], gb_per_s, tflop_per_s)
+        _set_axes(ax, left, right, [*rates.values(), *tflop_per_s.values()])
         marks = [(intensity, rates[name]) for name, (intensity, _) in points.items()]
         _draw_roofs(ax, gb_per_s, tflop_per_s, (left, right), marks)
         for letter, (name, (intensity, measured)) in zip(NAMES, points.items(), strict=False):
             _draw_point(ax, letter, intensity, rates[name], measured is not None)
-        _set_axes(ax, left, right, [*rates.values(), *tflop_per_s.values()])
         _draw_key(ax, points)
         if title:
             _beside(ax, title, (0, 1), (-LEFT_PT + 6, 30), fontsize=style.TITLE, fontweight="bold")
@@ -136,7 +136,7 @@ def _draw_roofs(
         end = 1e3 * top / rate
         ax.plot([left, end], [left * rate / 1e3, top], color=color, linestyle=dash, linewidth=1.6, zorder=2)
         at = _free_place(left, end, rate, marks)
-        turned: dict[str, Any] = {"rotation": 45.0, "transform_rotates_text": True, "rotation_mode": "anchor"}
+        turned: dict[str, Any] = {"rotation": _slope_degrees(ax), "rotation_mode": "anchor"}
         place: dict[str, Any] = {"xytext": (0, 6), "textcoords": "offset points", "color": INK}
         ax.annotate(f"{name} {written(rate)} GB/s", (at, at * rate / 1e3), fontsize=CELL, **place, **turned)
     for (name, rate), (color, dash) in zip(tflop_per_s.items(), ROOF_LOOKS, strict=False):
@@ -146,6 +146,12 @@ def _draw_roofs(
         place = {"xytext": (0, 5 if above else -5), "textcoords": "offset points", "color": INK}
         place |= {"ha": "right", "va": "bottom" if above else "top", "zorder": 1.5}
         ax.annotate(f"{name} {written(rate)} TFLOP/s", (right, rate), **place, **ends)
+
+
+def _slope_degrees(ax: Axes) -> float:
+    """How steep a slope is on paper: a decade of FLOP per byte is a decade of TFLOP/s."""
+    (x, y), (right, top) = (ax.transData.transform((value, value)) for value in (1.0, 10.0))
+    return degrees(atan2(top - y, right - x))
 
 
 def _free_place(left: float, end: float, rate: float, marks: list[tuple[float, float]]) -> float:
