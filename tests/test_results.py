@@ -106,8 +106,8 @@ def test_a_quantity_that_was_not_recorded_is_left_empty_in_a_table() -> None:
         (lambda: results.experiment("h200", "E-99"), "no 'E-99' on 'h200'; there are .*E-04"),
         (lambda: results.experiment("t4", "E-04"), "'t4' has none"),
         (
-            lambda: results.experiment("h200", "E-04").us("padd 8192"),
-            "no case 'padd 8192'; it has 'copy 1024'",
+            lambda: results.experiment("h200", "E-04").us("unpadded 8192"),
+            "no case 'unpadded 8192'; it has 'copy 1024'",
         ),
         (lambda: results.experiment("h200", "E-04").table("speed"), "no quantity 'speed'; there are us"),
         (lambda: results.experiment("h200", "E-04").counter("tiled 1024", "x"), "no counter 'x'; it has"),
