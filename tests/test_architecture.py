@@ -47,20 +47,20 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
     "validation": (f"{ACCESS} memory records", "numpy"),
     # What is measured, and on which GPU it was.
     "experiments": ("kernels", "numpy"),
-    "measure": ("errors records experiments ptx", "numpy numba torch cupy"),
+    "measure": ("errors text records experiments ptx", "numpy numba torch cupy"),
     "counters": ("errors records experiments measure", ""),
     "reconcile": ("errors records experiments measure trace lowering", "numpy"),
     # How long tiles take through buffers.
-    "pipeline": (FOUNDATION, ""),
+    "pipeline": ("errors integers", ""),
     # What people see.
     "display": (f"{ACCESS} memory", ""),
-    "results": ("errors records display", ""),
-    "bottleneck": ("errors machine records display trace?", ""),
-    "figures": (f"{ACCESS} memory {LAYOUT} records pipeline", "numpy matplotlib"),
+    "results": ("errors text records display", ""),
+    "bottleneck": ("errors text machine records display trace?", ""),
+    "figures": (f"{ACCESS} memory {LAYOUT} pipeline", "numpy matplotlib"),
     "checks": (f"{ACCESS} memory trace", "numpy"),
     "grading": ("errors text memory trace checks records", "numpy nbformat"),
     "claims": (
-        f"{ACCESS} memory {LAYOUT} search trace lowering records results display kernels? experiments?",
+        f"{ACCESS} memory {LAYOUT} search trace? records results display kernels? experiments?",
         "numpy",
     ),
     "__init__": (

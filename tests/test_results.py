@@ -88,6 +88,13 @@ def test_counters_come_from_the_counter_record() -> None:
     assert shown.rows == (("tiled 1024", f"{wavefronts:,}"),)
 
 
+def test_the_caption_names_any_gpu_as_one_says_it() -> None:
+    run = results.experiment("h200", "E-04")
+    assert run.provenance is not None
+    older = replace(run, provenance=replace(run.provenance, gpu="Tesla T4"))
+    assert older.caption.startswith("Recorded on a Tesla T4, ")
+
+
 def test_one_label_on_several_problems_needs_the_problem() -> None:
     run = results.experiment("h200", "E-15")
     with pytest.raises(UnknownRecord, match=r"was run on .* Name one with problem="):
@@ -112,6 +119,8 @@ def test_a_quantity_that_was_not_recorded_is_left_empty_in_a_table() -> None:
         (lambda: results.experiment("h200", "E-04").table("speed"), "no quantity 'speed'; there are us"),
         (lambda: results.experiment("h200", "E-04").counter("tiled 1024", "x"), "no counter 'x'; it has"),
         (lambda: results.experiment("h200", "E-04").tflop_per_s("copy 1024"), "no tflop_per_s is recorded"),
+        (lambda: results.experiment("h200", "E-04").series("tflop_per_s"), "no tflop_per_s is recorded"),
+        (lambda: results.experiment("h200", "E-04").series("speed"), "no quantity 'speed'; there are us"),
         (lambda: results.experiment("h200", "E-02").caption, "was not measured"),
     ],
 )

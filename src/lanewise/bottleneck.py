@@ -19,16 +19,15 @@ from typing import TYPE_CHECKING, Any
 from lanewise import records
 from lanewise.display import Table, table
 from lanewise.errors import Error
-from lanewise.machine import LINE_BYTES, SECTOR_BYTES, Product, product
+from lanewise.machine import SECTORS_PER_LINE, Product, product
+from lanewise.text import significant
 
 if TYPE_CHECKING:
     from lanewise.trace import Trace
 
-SECTORS_PER_LINE = LINE_BYTES // SECTOR_BYTES
 CLOSE = 0.7  # of the time: from here on the largest bound is what the launch waits for
 FAR = 0.45  # below it no resource is: latency, or something that was not counted
 ROUNDING = 1.01  # a published peak is rounded
-
 
 # What the profiler calls the same resources' busy fractions.
 BUSY: Mapping[str, str] = {
@@ -160,8 +159,8 @@ class Bounds:
         for bound in self.bounds:
             row = {
                 "resource": bound.resource,
-                "asked for": f"{_written(bound.amount)} {bound.unit}",
-                "at least (µs)": _written(bound.us),
+                "asked for": f"{significant(bound.amount)} {bound.unit}",
+                "at least (µs)": significant(bound.us),
             }
             if us is not None:
                 row["of the time"] = f"{bound.us / _time(us):.2f}"
@@ -171,7 +170,7 @@ class Bounds:
     def verdict(self, us: float) -> str:
         """What the measured time says, in a sentence."""
         share, name = self.share(us), self.largest.resource
-        numbers = f"at least {_written(self.largest.us)} of {_written(us)} µs, {share:.2f} of the time"
+        numbers = f"at least {significant(self.largest.us)} of {significant(us)} µs, {share:.2f} of the time"
         if share > ROUNDING:
             return f"Impossible: {name} needs {numbers}. A count, the time or the GPU's name is wrong."
         if share >= CLOSE:
@@ -181,7 +180,7 @@ class Bounds:
         return f"Nothing counted here limits it; {name} comes nearest: {numbers}. Look for latency."
 
     def __repr__(self) -> str:
-        return "\n".join(f"{bound.resource}: {_written(bound.us)} µs" for bound in self.bounds)
+        return "\n".join(f"{bound.resource}: {significant(bound.us)} µs" for bound in self.bounds)
 
     def _of(self, resource: str | None) -> Bound:
         if resource is None:
@@ -241,20 +240,20 @@ _TENSOR_TOPICS = ("attention", "hgemm", "tensor_cores")
 
 
 @cache
-def recorded_bounds(slug: str, gpu: str | Product) -> tuple[Recorded, ...]:
-    """The bounds of every such launch that is recorded under `slug`, from its counters.
+def recorded_bounds(gpu: str, peaks: str | Product) -> tuple[Recorded, ...]:
+    """The bounds of every such launch in the records of `gpu`, from its counters and the product `peaks`.
 
     >>> max(case.bounds.share(case.us) for case in recorded_bounds("h200", "H200")) < 1
     True
     """
     found = []
-    for topic in records.recorded_topics(slug):
-        timed = {_key(row): row for row in records.record(slug, topic).tables.get("times", ()) if "us" in row}
-        for row in records.record(slug, f"{topic}.counters").rows("counters"):
+    for topic in records.recorded_topics(gpu):
+        timed = {_key(row): row for row in records.record(gpu, topic).tables.get("times", ()) if "us" in row}
+        for row in records.record(gpu, f"{topic}.counters").rows("counters"):
             if row["profiled"] and _key(row) in timed:
                 time = timed[_key(row)]
                 flops = {"tensor_flops" if topic in _TENSOR_TOPICS else "flops": time["flops"]}
-                bounds = lower_bounds(Work.of_counters(row["metrics"], **flops), gpu)
+                bounds = lower_bounds(Work.of_counters(row["metrics"], **flops), peaks)
                 case = row["experiment"], row["label"], time["us"][1]
                 found.append(Recorded(*case, bounds, row["metrics"]))
     return tuple(found)
@@ -268,7 +267,3 @@ def _time(us: float) -> float:
     if not us > 0:
         raise InvalidWork(f"Bounds: the time is {us!r} µs; give the measured time, above 0.")
     return us
-
-
-def _written(value: float) -> str:
-    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"

@@ -18,6 +18,7 @@ from lanewise.display import Table
 from lanewise.display import table as _table
 from lanewise.errors import UnknownRecord
 from lanewise.records import Provenance
+from lanewise.text import significant, with_article
 
 Row = Mapping[str, Any]
 
@@ -37,19 +38,14 @@ def _fixed(places: int) -> Callable[[Any], str]:
     return lambda value: f"{value:,.{places}f}"
 
 
-def _significant(value: float) -> str:
-    """A time or rate with three digits or more, never in powers of ten."""
-    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
-
-
 # What a table can show of the times; the name of any hardware counter works as well.
 QUANTITIES: Mapping[str, Quantity] = {
-    "us": Quantity("time (µs)", lambda row: row["us"][1], _significant),
+    "us": Quantity("time (µs)", lambda row: row["us"][1], significant),
     "quartiles": Quantity(
         "quartiles (µs)", lambda row: row["us"][::2], lambda q: f"{q[0]:,.1f} to {q[1]:,.1f}"
     ),
-    "gb_per_s": Quantity("GB/s", lambda row: row["gb_per_s"], _significant),
-    "tflop_per_s": Quantity("TFLOP/s", lambda row: row["tflop_per_s"], _significant),
+    "gb_per_s": Quantity("GB/s", lambda row: row["gb_per_s"], significant),
+    "tflop_per_s": Quantity("TFLOP/s", lambda row: row["tflop_per_s"], significant),
     "ratio": Quantity("of the ceiling", lambda row: row["ratio"], _fixed(2)),
     "ceiling": Quantity("ceiling", lambda row: row["ceiling"], str),
     "registers": Quantity("registers", lambda row: row["registers"], _fixed(0)),
@@ -111,11 +107,11 @@ class Results:
 
     def gb_per_s(self, label: str, problem: str | None = None) -> float:
         """The rate of the bytes any solution must move, 10^9 a second. `UnknownRecord` if there is none."""
-        return float(self._figure(self.row(label, problem), "gb_per_s"))
+        return self._figure(self.row(label, problem), "gb_per_s")
 
     def tflop_per_s(self, label: str, problem: str | None = None) -> float:
         """The rate of the problem's operations, 10^12 a second; `UnknownRecord` if there is none."""
-        return float(self._figure(self.row(label, problem), "tflop_per_s"))
+        return self._figure(self.row(label, problem), "tflop_per_s")
 
     def ratio(self, label: str, other: str, problem: str | None = None) -> float:
         """How many times as long `label` takes as `other`."""
@@ -187,9 +183,8 @@ class Results:
     def series(
         self, quantity: str = "us", labels: Sequence[str] | None = None, problem: str | None = None
     ) -> list[float]:
-        """One quantity of several cases as numbers, for a figure."""
-        read = _quantity(self.id, quantity).read
-        return [float(read(row)) for row in self._chosen(self.times, labels, problem)]
+        """One quantity of several cases as numbers, for a figure; `UnknownRecord` if a case has none."""
+        return [self._figure(row, quantity) for row in self._chosen(self.times, labels, problem)]
 
     def _chosen(self, rows: tuple[Row, ...], labels: Iterable[str] | None, problem: str | None) -> list[Row]:
         if labels is not None:
@@ -207,10 +202,11 @@ class Results:
         on = f" on {problem!r}" if problem is not None else ""
         raise UnknownRecord(f"{self.id}: no case {label!r}{on}; it has {there_are or 'none'}.")
 
-    def _figure(self, row: Row, name: str) -> Any:
+    def _figure(self, row: Row, name: str) -> float:
+        quantity = _quantity(self.id, name)
         if name not in row:
             raise UnknownRecord(f"{self.id}: no {name} is recorded for {row['label']!r}. Use us.")
-        return row[name]
+        return float(quantity.read(row))
 
     def _written(self, row: Row, name: str) -> str | None:
         quantity = _quantity(self.id, name)
@@ -274,7 +270,7 @@ def _samples(rows: tuple[Row, ...]) -> int:
 def _caption(id: str, provenance: Provenance | None, kind: str) -> str:
     if provenance is None:
         raise UnknownRecord(f"{id}: this was not measured. See Results.times and Results.counters.")
-    return f"Recorded on an {provenance.gpu}, {provenance.date}; {kind} ({id})."
+    return f"Recorded on {with_article(provenance.gpu)}, {provenance.date}; {kind} ({id})."
 
 
 def _counted(value: float) -> object:

@@ -1,4 +1,4 @@
-"""Lists of lanes, banks and strides in words, and counts with their nouns."""
+"""Lists of lanes, banks and strides in words, counts with their nouns, and measured numbers."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -39,3 +39,21 @@ def lanes(numbers: Iterable[int]) -> str:
     """Write a set of lanes: `lanes([4])` is `"lane 4"`, `lanes(range(32))` is `"lanes 0..31"`."""
     members = list(numbers)
     return f"lane{'' if len(members) == 1 else 's'} {spans(members)}"
+
+
+def significant(value: float) -> str:
+    """Write a measured number with three digits or more, never in powers of ten, thousands apart.
+
+    >>> [significant(value) for value in (1234.5, 56.78, 9.1, 0.04)]
+    ['1,234', '56.8', '9.10', '0.04']
+    """
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
+
+
+def with_article(gpu: str) -> str:
+    """Write the driver's name of a GPU after "an" or "a", as it is said.
+
+    >>> with_article("NVIDIA H200"), with_article("Tesla T4")
+    ('an NVIDIA H200', 'a Tesla T4')
+    """
+    return f"{'an' if gpu.startswith('NVIDIA') else 'a'} {gpu}"

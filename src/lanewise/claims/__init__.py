@@ -70,6 +70,7 @@ __all__ = [
     "findings_table",
     "judge",
     "listing",
+    "select",
 ]
 
 _NO_CLAIMS = ("claim", "documents", "evidence", "listing")

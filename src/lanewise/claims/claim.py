@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from lanewise.errors import Error
 
@@ -48,16 +48,12 @@ class Document:
         return f"{self.title}, {self.section}"
 
 
-class Bound(Protocol):
-    """What a claim says about a number without naming it: `at_least(10)`."""
-
-    def admits(self, found: Any) -> bool:
-        """Whether the number is one of those meant."""
-
-
 @dataclass(frozen=True)
 class Range:
-    """A number between two, both included; see `at_least`, `at_most` and `about`."""
+    """What a claim says about a number without naming it: one between two, both included.
+
+    See `at_least`, `at_most` and `about`.
+    """
 
     low: float
     high: float
@@ -114,8 +110,9 @@ class Finding:
     @property
     def holds(self) -> bool:
         """Whether the claim is right in this case."""
-        admits = getattr(self.says, "admits", None)
-        return bool(admits(self.found) if admits else self.says == self.found)
+        if isinstance(self.says, Range):
+            return self.says.admits(self.found)
+        return bool(self.says == self.found)
 
     def __str__(self) -> str:
         relation = "as stated" if self.holds else f"stated: {written(self.says)}"

@@ -3,7 +3,7 @@
 from lanewise.claims.claim import Run, Trial, Verdict, about, at_least, at_most, claim
 from lanewise.claims.documents import ALLOCATION_ALIGNMENT, GLOBAL_MEMORY, PASCAL
 from lanewise.claims.evidence import recorded, sectors, traced
-from lanewise.machine import LINE_BYTES, SECTOR_BYTES, product
+from lanewise.machine import LINE_BYTES, SECTOR_BYTES, SECTORS_PER_LINE, product
 from lanewise.memory import GlobalCost
 
 OK, WRONG, IMPRECISE = Verdict.OK, Verdict.WRONG, Verdict.IMPRECISE
@@ -86,7 +86,7 @@ def cc_10(trial: Trial) -> str:
 @claim("CC-11", "coalescing", OK, "coalescing-sectors")
 def cc_11(trial: Trial) -> str:
     """A line has 128 bytes, which are four sectors."""
-    trial.stated("sectors of a line", 4, LINE_BYTES // SECTOR_BYTES, GLOBAL_MEMORY)
+    trial.stated("sectors of a line", 4, SECTORS_PER_LINE, GLOBAL_MEMORY)
     one = floats(1)
     trial.stated("sectors and lines of 128 bytes", (4, 1), (one.sectors, one.lines))
     return f"{LINE_BYTES} / {SECTOR_BYTES} = {one.sectors}. Only the sectors that are needed travel."

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanewise.access import PerLane, WarpAccess
+from lanewise.claims.claim import InvalidClaim
 from lanewise.errors import Misaligned
 from lanewise.memory import GlobalCost, SharedCost, global_cost, shared_cost
 from lanewise.records import Provenance, counter_table, record
 from lanewise.results import Results, experiment
+from lanewise.text import with_article
 
 if TYPE_CHECKING:
     from lanewise.trace import Trace
 
 GPU = "h200"
 MISALIGNED = "misaligned"
+COUNTED = "shared_wavefronts"  # the record that is a table of counters
 
 Formula = Callable[[np.ndarray], Any]
 
@@ -68,7 +71,7 @@ def recorded(id: str) -> Results:
 def counted(instruction: str, byte_address: Formula, counter: str = "wavefronts") -> int:
     """A hardware counter of one warp instruction on the H200: record `shared_wavefronts`."""
     offsets = [int(value) for value in np.broadcast_to(byte_address(np.arange(32)), 32)]
-    return counter_table(GPU, "shared_wavefronts").find(instruction, offsets).counters[counter]
+    return counter_table(GPU, COUNTED).find(instruction, offsets).counters[counter]
 
 
 def rows(slug: str, name: str) -> tuple[Any, ...]:
@@ -78,18 +81,25 @@ def rows(slug: str, name: str) -> tuple[Any, ...]:
 
 @cache
 def traced(id: str, label: str, problem: str = "") -> Trace:
-    """Trace a counted case of an experiment, without a GPU. Needs numba, for the kernels."""
+    """Trace a counted case of an experiment, without a GPU. Needs numba, for the kernels.
+
+    Raises `InvalidClaim` for a case that the experiments do not have.
+    """
     from lanewise.experiments import all_experiments
     from lanewise.trace import trace
 
-    case = next(
+    there_are = [
         case
         for experiments in all_experiments().values()
         for each in experiments
         if each.id == id
         for case in each.counted
-        if case.label == label and problem in ("", case.problem.name)
-    )
+        if problem in ("", case.problem.name)
+    ]
+    case = next((case for case in there_are if case.label == label), None)
+    if case is None:
+        labels = ", ".join(dict.fromkeys(repr(case.label) for case in there_are)) or "none"
+        raise InvalidClaim(f"traced: {id} counts no case {label!r}; it has {labels}.")
     inputs = dict(case.problem.inputs(np.random.default_rng(7)))
     outputs = {name: np.zeros_like(array) for name, array in case.problem.outputs(inputs).items()}
     given = case.arguments({**outputs, **inputs})
@@ -105,13 +115,13 @@ def recorded_where(names: Iterable[str]) -> str:
     chosen = tuple(dict.fromkeys(names))
     told = {(p.gpu, p.date) for name in chosen for p in _provenances(name)}
     gpus, dates = (sorted({each[i] for each in told}) for i in (0, 1))
-    return f"{len(chosen)} records of an {', '.join(gpus)}, {' and '.join(dates)}."
+    return f"{len(chosen)} records of {with_article(', '.join(gpus))}, {' and '.join(dates)}."
 
 
 def _provenances(name: str) -> tuple[Provenance, ...]:
     if name.startswith("E-"):
         run = recorded(name)
         return tuple(p for p in (run.provenance, run.counted_on) if p)
-    if name == "shared_wavefronts":  # the one that is a table of counters
+    if name == COUNTED:
         return (counter_table(GPU, name).provenance,)
     return (record(GPU, name).provenance,)

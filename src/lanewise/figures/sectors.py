@@ -10,12 +10,11 @@ from lanewise.figures.drawing import Drawing, InvalidDrawing, Sheet, heading_hei
 from lanewise.figures.style import CELL, GREY, INK, MUTED, lane_tone
 from lanewise.figures.words import access_in_words, cell_lines
 from lanewise.instructions import instruction
-from lanewise.machine import LINE_BYTES, SECTOR_BYTES, WORD_BYTES
+from lanewise.machine import LINE_BYTES, SECTOR_BYTES, SECTORS_PER_LINE, WORD_BYTES
 from lanewise.memory import GlobalCost, global_cost
 from lanewise.text import count
 
 LEFT = 3.2  # cells to the left of the first word, for line numbers
-SECTORS_PER_LINE = LINE_BYTES // SECTOR_BYTES
 WORDS_PER_SECTOR = SECTOR_BYTES // WORD_BYTES
 SECTOR_GAP = 0.35
 BYTE_BAR = 0.6

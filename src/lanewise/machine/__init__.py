@@ -18,6 +18,7 @@ from lanewise.machine.constants import (
     LINE_BYTES,
     MATRIX_ROWS,
     SECTOR_BYTES,
+    SECTORS_PER_LINE,
     WARP_LANES,
     WORD_BYTES,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "MACHINES",
     "MATRIX_ROWS",
     "PRODUCTS",
+    "SECTORS_PER_LINE",
     "SECTOR_BYTES",
     "WARP_LANES",
     "WORD_BYTES",

@@ -14,6 +14,7 @@ import numpy as np
 
 from lanewise.errors import Unfit
 from lanewise.records import Provenance
+from lanewise.text import with_article
 
 METHOD = (
     "Correctness first, on fresh random input with poisoned output; {warm_ups} warm-ups (3 for launches above"
@@ -47,7 +48,7 @@ def require_gpu() -> None:
     major, minor = device.compute_capability
     if (major, minor) < OLDEST:
         raise Unfit(
-            f"{_text(device.name)} has compute capability {major}.{minor}; the course's kernels need"
+            f"{gpu_name(device)} has compute capability {major}.{minor}; the course's kernels need"
             f" {OLDEST[0]}.{OLDEST[1]} (a T4) or newer. {WITHOUT}"
         )
     _require_a_launch(cuda)
@@ -126,7 +127,7 @@ def provenance(samples: int, warm_ups: int) -> Provenance:
     cuda = import_module("numba.cuda")
     device = cuda.get_current_device()
     return Provenance(
-        gpu=_text(device.name),
+        gpu=gpu_name(device),
         compute_capability=".".join(map(str, device.compute_capability)),
         driver=driver_version(),
         cuda=".".join(map(str, cuda.runtime.get_version())),
@@ -134,6 +135,12 @@ def provenance(samples: int, warm_ups: int) -> Provenance:
         date=time.strftime("%Y-%m-%d"),
         method=METHOD.format(samples=samples, warm_ups=warm_ups),
     )
+
+
+def gpu_name(device: Any = None) -> str:
+    """What the driver calls a device of numba's; this machine's GPU if none is given."""
+    name = (device or import_module("numba.cuda").get_current_device()).name
+    return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def tools() -> str:
@@ -155,8 +162,7 @@ def mode() -> str:
     if why := why_unfit():
         can = f"Kernels are traced, not launched: {why.partition('. ')[0].rstrip('.')}."
     else:
-        device = import_module("numba.cuda").get_current_device()
-        can = f"Kernels can be traced, and launched on a {_text(device.name)}."
+        can = f"Kernels can be traced, and launched on {with_article(gpu_name())}."
     return f"Lanewise {version_of('lanewise')}, {tools()}. {can}"
 
 
@@ -179,10 +185,6 @@ def short_name(gpu: str) -> str:
     words = [word for word in gpu.split() if word.lower() not in ("nvidia", "tesla", "geforce", "quadro")]
     n_words = 2 if words and words[0].lower() in ("rtx", "gtx", "titan") else 1
     return "-".join(word.split("-")[0] for word in words[:n_words]).lower() or "gpu"
-
-
-def _text(name: Any) -> str:
-    return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def _first_line(error: BaseException) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.measure.here import why_unfit
+from lanewise.measure.here import gpu_name, why_unfit
 from lanewise.measure.protocol import Gpu, Work
 
 WARM_UPS, SAMPLES = 3, 20
@@ -42,10 +42,8 @@ def timed(
     """
     if why_unfit():
         return None
-    device = import_module("numba.cuda").get_current_device()
-    name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
     gpu = import_module("lanewise.measure.gpu").NumbaGpu()
-    return time_on(gpu, name, kernel, grid, block, arguments, useful_bytes)
+    return time_on(gpu, gpu_name(), kernel, grid, block, arguments, useful_bytes)
 
 
 def time_on(
