@@ -46,7 +46,7 @@ def test_a_move_shows_who_points_at_each_row_and_who_holds_its_pairs(instruction
     assert sorted(givers) == sorted(f"points-lane{lane}" for lane in range(move.n_address_lanes))
     for matrix in range(move.n_matrices):
         held = boxes(drawing, rf"matrix{matrix}-lane\d+")
-        corner = held["matrix" + f"{matrix}-lane0"]
+        corner = held[f"matrix{matrix}-lane0"]
         for row in range(8):
             giver = givers[f"points-lane{8 * matrix + row}"]
             assert texts_in(drawing, giver) == [str(8 * matrix + row)]

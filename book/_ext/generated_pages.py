@@ -18,6 +18,7 @@ import coverage_data
 import status_data
 import support_data
 from lanewise.machine import KB, from_name
+from lanewise.text import count
 from page_tables import Cell, page_link, section_link, sentence, table
 
 
@@ -92,9 +93,9 @@ class SupportMatrix(SphinxDirective):
         for path in support_data.in_reading_order(root):
             self.env.note_dependency(str(path))
             use = support_data.use_of(path)
-            page = path.relative_to(root).with_suffix("").as_posix()
-            link = page_link(page, self.env.docname) if page in self.env.found_docs else nodes.Text(page)
-            rows.append([[link], use.without_gpu(), *(use.on(machine) for machine in machines)])
+            rows.append(
+                [_notebook_link(self, path), use.without_gpu(), *(use.on(machine) for machine in machines)]
+            )
         return table("What works where", ["notebook", "no GPU", *map(", ".join, alike.values())], rows)
 
     def _kernels(self) -> nodes.table:
@@ -152,15 +153,13 @@ class Status(SphinxDirective):
         rows: list[list[Cell]] = []
         for path, one in found.items():
             self.env.note_dependency(str(path))
-            page = path.relative_to(root).with_suffix("").as_posix()
-            link = page_link(page, self.env.docname) if page in self.env.found_docs else nodes.Text(page)
             not_compared = ", ".join(f"`{line}`" for line in one.uncompared) or "none"
             counts = (one.n_cells, one.n_code_cells, one.n_figures, one.n_compared)
-            rows.append([[link], *map(str, counts), not_compared])
+            rows.append([_notebook_link(self, path), *map(str, counts), not_compared])
         total = sum(one.n_compared for one in found.values())
         n_uncompared = sum(len(one.uncompared) for one in found.values())
-        cells = "cell" if n_uncompared == 1 else "cells"
-        summary = f"{len(found)} notebooks, {total:,} compared outputs, {n_uncompared} {cells} not compared."
+        uncompared = count(n_uncompared, "cell")
+        summary = f"{len(found)} notebooks, {total:,} compared outputs, {uncompared} not compared."
         columns = ["notebook", "cells", "with code", "figures", "compared outputs", "not compared"]
         return [sentence(summary), table("Notebooks", columns, rows)]
 
@@ -185,6 +184,13 @@ class Status(SphinxDirective):
 def _book(directive: SphinxDirective) -> Path:
     """The folder of the pages."""
     return Path(str(directive.env.srcdir)) / "book"
+
+
+def _notebook_link(directive: SphinxDirective, path: Path) -> Cell:
+    """A link to the page of a notebook, or its name where it is on no page."""
+    page = path.relative_to(_book(directive).parent).with_suffix("").as_posix()
+    env = directive.env
+    return [page_link(page, env.docname) if page in env.found_docs else nodes.Text(page)]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -34,16 +34,18 @@ def inline(text: str) -> list[nodes.Node]:
 
 def section_link(label: str, docname: str) -> addnodes.pending_xref:
     """A link to the section with that label, which shows the section's title."""
-    return addnodes.pending_xref(
-        "", nodes.inline("", label), refdomain="std", reftype="ref", reftarget=label, refdoc=docname,
-        refexplicit=False, refwarn=True,
-    )  # fmt: skip
+    return _link("ref", label, label, docname)
 
 
 def page_link(target: str, docname: str) -> addnodes.pending_xref:
     """A link to a page, which shows the page's title."""
+    return _link("doc", f"/{target}", target, docname)
+
+
+def _link(kind: str, target: str, text: str, docname: str) -> addnodes.pending_xref:
+    """A link on the page `docname`; the title that Sphinx finds at the target replaces the text."""
     return addnodes.pending_xref(
-        "", nodes.inline("", target), refdomain="std", reftype="doc", reftarget=f"/{target}", refdoc=docname,
+        "", nodes.inline("", text), refdomain="std", reftype=kind, reftarget=target, refdoc=docname,
         refexplicit=False, refwarn=True,
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -71,14 +71,12 @@ def records() -> Iterator[Recorded]:
                     yield Recorded(gpu, topic, table, tuple(sorted(days)), len(found.rows(table)), stale)
 
 
-def n_stale(topic: str, rows: Any) -> int:
+def n_stale(topic: str, rows: Iterable[Mapping[str, Any]]) -> int:
     """How many rows are not about a case as it is now."""
     now = _identities(topic)
     return sum(
-        now.get((row["experiment"], row["label"], row["problem"], row["kernel"]), []).count(
-            {key: row.get(key) for key in store.IDENTITY}
-        )
-        == 0
+        {key: row.get(key) for key in store.IDENTITY}
+        not in now.get((row["experiment"], row["label"], row["problem"], row["kernel"]), [])
         for row in rows
     )
 

@@ -115,11 +115,9 @@ def in_reading_order(root: Path) -> list[Path]:
 
 def use_of(path: Path) -> Use:
     """What the notebook at `path` uses."""
-    cells = [
-        cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"
-    ]
-    trees = [ast.parse(_MAGIC.sub("", "".join(cell["source"])) or "pass") for cell in cells if _parses(cell)]
-    tree = ast.Module([statement for one in trees for statement in one.body], [])
+    found = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    cells = [cell for cell in found if cell["cell_type"] == "code"]
+    tree = ast.Module([statement for cell in cells for statement in _statements(cell)], [])
     kernels = {_name(kernel): kernel for kernel in (*_imported(tree), *_measured(tree))}
     live = any("times-gpu" in cell.get("metadata", {}).get("tags", []) for cell in cells)
     return Use(tuple(need_of(kernels[name]) for name in sorted(kernels)), tuple(sorted(_own(tree))), live)
@@ -128,7 +126,7 @@ def use_of(path: Path) -> Use:
 @cache
 def need_of(kernel: Any) -> Need:
     """What a launch of a kernel needs; of its experiments' launches, the one that needs least."""
-    cases = cases_of().get(_name(kernel), [])
+    cases = cases_by_kernel().get(_name(kernel), [])
     shared = min((case.dynamic_shared_bytes for case in cases), default=0)
     topic = kernel.py_func.__module__.rpartition(".")[2]
     return Need(kernel.py_func.__name__, topic, *_needs_of(intrinsics_of(kernel)), shared)
@@ -136,15 +134,14 @@ def need_of(kernel: Any) -> Need:
 
 def demanding() -> list[Need]:
     """Every kernel of the experiments that not all of `GPUS` can run, by topic and name."""
-    kernels = {name: cases[0].kernel for name, cases in cases_of().items()}
-    needs = [need_of(kernels[name]) for name in kernels]
+    needs = [need_of(cases[0].kernel) for cases in cases_by_kernel().values()]
     found = [need for need in needs if any(need.lacking_on(from_name(gpu)) for gpu in GPUS.values())]
     return sorted(found, key=lambda need: (need.topic, need.kernel))
 
 
 @cache
-def cases_of() -> dict[str, list[Case]]:
-    """The launches of each kernel in all experiments."""
+def cases_by_kernel() -> dict[str, list[Case]]:
+    """The launches of each kernel, by its full name, in all experiments."""
     found: dict[str, list[Case]] = {}
     for experiments in all_experiments().values():
         for experiment in experiments:
@@ -185,12 +182,11 @@ def _name(kernel: Any) -> str:
     return f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
 
 
-def _parses(cell: dict[str, Any]) -> bool:
+def _statements(cell: dict[str, Any]) -> list[ast.stmt]:
     try:
-        ast.parse(_MAGIC.sub("", "".join(cell["source"])))
+        return ast.parse(_MAGIC.sub("", "".join(cell["source"]))).body
     except SyntaxError:  # what is left of a cell without its magic lines
-        return False
-    return True
+        return []
 
 
 def _imported(tree: ast.Module) -> Iterator[Any]:

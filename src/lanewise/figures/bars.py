@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
-from numbers import Real
 from typing import TypeAlias
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from lanewise.figures import style
-from lanewise.figures.drawing import Drawing, InvalidDrawing, Sheet
+from lanewise.figures.drawing import Drawing, InvalidDrawing, Sheet, is_finite
 from lanewise.figures.style import AMBER, BLUE, BODY, GREEN, MUTED, PURPLE, Tone
 
 Series: TypeAlias = Mapping[str, Sequence[float | None]]
@@ -89,8 +87,7 @@ def _check(labels: Sequence[str], values: Series) -> None:
                 " label, None where there is none."
             )
         for label, number in zip(labels, numbers, strict=True):
-            is_real = isinstance(number, Real) and not isinstance(number, bool)
-            if number is not None and not (is_real and isfinite(number) and number >= 0):
+            if number is not None and not (is_finite(number) and number >= 0):
                 raise InvalidDrawing(
                     f"draw_comparison: {name!r} of {label!r} is {number!r}; bars start at 0. Give a finite"
                     " number of 0 or more, or None."

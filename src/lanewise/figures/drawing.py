@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeGuard, TypeVar
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -189,6 +191,11 @@ class Sheet:
         patch.set(linewidth=line * self.scale, clip_on=False)
         self.ax.add_artist(patch)  # add_patch would also update data limits, which takes longer than drawing
         return _name(patch, gid)
+
+
+def is_finite(value: object) -> TypeGuard[float]:
+    """Whether a value is a finite number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
 
 
 def heading_height(cell_pt: float) -> float:

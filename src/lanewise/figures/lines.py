@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from math import isfinite, log2
-from numbers import Real
+from math import log2
 from typing import Any, TypeAlias
 
 from matplotlib.axes import Axes
@@ -14,7 +13,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from lanewise.figures import style
 from lanewise.figures.bars import written
-from lanewise.figures.drawing import Drawing, InvalidDrawing, require_axes
+from lanewise.figures.drawing import Drawing, InvalidDrawing, is_finite, require_axes
 from lanewise.figures.style import AMBER, BLUE, CELL, GREEN, INK, MUTED, PAPER, PURPLE, RULE, Tone
 
 Points: TypeAlias = Mapping[str, Sequence[float | None]]
@@ -153,8 +152,7 @@ def _check(
 
 
 def _check_number(name: str, number: object, is_log: bool) -> None:
-    is_real = isinstance(number, Real) and not isinstance(number, bool)
-    if not is_real or not isfinite(number) or number < 0 or (is_log and number == 0):  # type: ignore[arg-type, operator]
+    if not is_finite(number) or number < 0 or (is_log and number == 0):
         least = "more than 0" if is_log else "0 or more"
         raise InvalidDrawing(f"draw_lines: {name} holds {number!r}. Give finite numbers of {least}.")
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import atan2, ceil, degrees, floor, hypot, isfinite, log10
-from numbers import Real
+from math import atan2, ceil, degrees, floor, hypot, log10
 from typing import Any, TypeAlias
 
 from matplotlib.axes import Axes
@@ -13,7 +12,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from lanewise.figures import style
 from lanewise.figures.bars import written
-from lanewise.figures.drawing import Drawing, InvalidDrawing, require_axes
+from lanewise.figures.drawing import Drawing, InvalidDrawing, is_finite, require_axes
 from lanewise.figures.style import BLUE, BODY, CELL, GREEN, INK, MUTED, PAPER, PURPLE, RULE
 
 # FLOP per byte, and TFLOP/s; None for a kernel of which only the intensity is known.
@@ -91,9 +90,8 @@ def _check(points: object, gb_per_s: object, tflop_per_s: object) -> None:
             _check_number(f"TFLOP/s of {name!r}", point[1])
 
 
-def _check_number(what: str, number: Any) -> None:
-    is_real = isinstance(number, Real) and not isinstance(number, bool)
-    if not (is_real and isfinite(number) and number > 0):
+def _check_number(what: str, number: object) -> None:
+    if not (is_finite(number) and number > 0):
         raise InvalidDrawing(
             f"draw_roofline: {what} is {number!r}; both axes are logarithmic. Give more than 0."
         )
@@ -117,7 +115,7 @@ def _own_axes(n_points: int, title: str | None) -> Axes:
 def _limits(
     intensities: list[float], gb_per_s: Mapping[str, float], tflop_per_s: Mapping[str, float]
 ) -> tuple[float, float]:
-    """From half of the least intensity to twice the largest one or ridge."""
+    """From half of the least intensity or ridge to three times the largest."""
     ridges = [1e3 * level / slope for level in tflop_per_s.values() for slope in gb_per_s.values()]
     return min(*intensities, *ridges) / 2, 3 * max(*intensities, *ridges)
 
