@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from io import StringIO
@@ -16,13 +15,6 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 import lanewise as lw
-from lanewise.figures import style
-from lanewise.fragments import Fragment, MatrixMove
-from lanewise.swizzles import SwizzledTile
-from tests.test_explorer_model import NODE
-from tools.notebooks import ROOT
-
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
 from explorers import (
     EXPLORERS,
     SWIZZLE_ACCESSES,
@@ -34,6 +26,11 @@ from explorers import (
     swizzle_access,
     swizzle_tile,
 )
+from lanewise.figures import style
+from lanewise.fragments import Fragment, MatrixMove
+from lanewise.swizzles import SwizzledTile
+from tests.test_explorer_model import NODE
+from tools.notebooks import ROOT
 
 SCRIPTS = ROOT / "book" / "_static" / "explorers"
 
@@ -103,7 +100,6 @@ def random_states(controls: list[dict[str, Any]], n: int) -> list[dict[str, Any]
 
 @pytest.mark.parametrize("kind", EXPLORERS)
 def test_parameters_are_the_controls(kind: str, controls: dict[str, Any]) -> None:
-    assert list(EXPLORERS[kind].defaults) == list(dict.fromkeys(EXPLORERS[kind].defaults))
     assert EXPLORERS[kind].defaults.keys() == {control["name"] for control in controls[kind]}
     for control in controls[kind]:
         default = EXPLORERS[kind].defaults[control["name"]]
@@ -206,7 +202,7 @@ def test_the_swizzle_explorer_shows_what_python_computes(controls: dict[str, Any
             assert "python" not in shown
             continue
         tile = swizzle_tile(given)
-        check_tile_in_cuda(shown["cuda"], tile)
+        assert_tile_in_cuda(shown["cuda"], tile)
         if defect := tile.defect():
             seen["defect"] += 1
             assert shown["sentence"] == f"{tile.swizzle} does not fit this tile: {defect}."
@@ -238,7 +234,7 @@ def test_the_swizzle_explorer_shows_what_python_computes(controls: dict[str, Any
     assert min(seen[kind] for kind in ("no swizzle", "defect", "torn", "conflict", "free")) > 10, seen
 
 
-def check_tile_in_cuda(cuda: str, tile: SwizzledTile) -> None:
+def assert_tile_in_cuda(cuda: str, tile: SwizzledTile) -> None:
     """The expressions of a listing mean the same in Python."""
     offset, moved = re.findall(r"(?:int offset =|return) (.*);", cuda)
     row, col = np.indices(tile.extents)
@@ -254,12 +250,12 @@ def test_the_fragment_explorer_shows_what_python_computes(controls: dict[str, An
         name = fragment_move(given)
         if name:
             move = MatrixMove.from_name(name)
-            check_matrices(state, shown, name, move)
+            assert_matrices(state, shown, name, move)
         else:
-            check_operand(state, shown, fragment_operand(given))
+            assert_operand(state, shown, fragment_operand(given))
 
 
-def check_operand(state: dict[str, Any], shown: dict[str, Any], fragment: Fragment) -> None:
+def assert_operand(state: dict[str, Any], shown: dict[str, Any], fragment: Fragment) -> None:
     names = run_listing(shown["python"])
     rows, cols = fragment.shape
     if state["pick"] == "element":
@@ -283,7 +279,7 @@ def check_operand(state: dict[str, Any], shown: dict[str, Any], fragment: Fragme
     assert names["held"] == [tuple(element) for element in held.reshape(-1, 2).tolist()]
 
 
-def check_matrices(state: dict[str, Any], shown: dict[str, Any], name: str, move: MatrixMove) -> None:
+def assert_matrices(state: dict[str, Any], shown: dict[str, Any], name: str, move: MatrixMove) -> None:
     names = run_listing(shown["python"])
     within = move.within_matrix
     if state["pick"] == "element":

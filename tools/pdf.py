@@ -25,7 +25,7 @@ from tools.site import BUILT, DESKTOP, chromium, context, serve
 
 OUTPUT = ROOT / "_build" / "lanewise.pdf"
 MARGINS = PdfMargins(top="16mm", bottom="16mm", left="14mm", right="14mm")
-KEPT_SCRIPT = "lanewise.js"
+KEPT_SCRIPT = "lanewise.js"  # draws nothing; the others would put live figures in the place of static ones
 LOAD_MS = 60_000
 
 # Unfold everything and wait for what is loaded late; returns the page's title.

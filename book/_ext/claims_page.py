@@ -81,7 +81,7 @@ class ClaimDirective(SphinxDirective):
         self.state.nested_parse(self.content, self.content_offset, body)
         paragraphs = [node for node in body.children if isinstance(node, nodes.paragraph)]
         if not paragraphs:
-            raise self.error(f"claim {id}: it says nothing.")
+            raise self.error(f"claim {id}: it says nothing. Begin with a paragraph: what the article claims.")
         paragraphs[0]["classes"].append("lw-claim-says")
         entry += paragraphs
         tables = [node for node in body.children if node not in paragraphs]

@@ -1,7 +1,6 @@
 """Explorers on the built pages: they answer to mouse and keyboard with the numbers of the Python package."""
 
 import re
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,14 +9,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page
 
 import lanewise as lw
+from explorers import EXPLORERS, bank_access, sector_accesses, swizzle_access
 from lanewise.fragments import M16N8K16
 from lanewise.pipeline import Pipeline
 from tests.browser.test_book_in_browser import note_complaints
-from tools.notebooks import ROOT
 from tools.site import BUILT, DESKTOP, PHONE, THEMES, chromium, context, pages, serve
-
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
-from explorers import EXPLORERS, bank_access, sector_accesses, swizzle_access
 
 pytestmark = pytest.mark.browser
 

@@ -1,9 +1,13 @@
 """The public documents that settle what cannot be run here."""
 
 from lanewise.claims.claim import Document
+from lanewise.machine import product
 
 PTX = "https://docs.nvidia.com/cuda/parallel-thread-execution/"
 NCU = "https://docs.nvidia.com/nsight-compute/ProfilingGuide/"
+CLI = "https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html"
+GUIDE = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html"
+PRACTICES = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html"
 
 PTX_LDMATRIX = Document("PTX ISA", "ldmatrix", f"{PTX}#warp-level-matrix-instructions-ldmatrix")
 PTX_MMA = Document(
@@ -30,17 +34,17 @@ NCU_SECTIONS = Document("Nsight Compute Profiling Guide", "sections", f"{NCU}ind
 NVPROF = Document(
     "Nsight Compute CLI",
     "nvprof transition guide, metric comparison",
-    "https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html#nvprof-metric-comparison",
+    f"{CLI}#nvprof-metric-comparison",
 )
 PROGRAMMING_GUIDE = Document(
     "CUDA C++ Programming Guide",
     "compute capabilities",
-    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#compute-capabilities",
+    f"{GUIDE}#compute-capabilities",
 )
 BEST_PRACTICES = Document(
     "CUDA C++ Best Practices Guide",
     "shared memory and memory banks",
-    "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html#shared-memory-and-memory-banks",
+    f"{PRACTICES}#shared-memory-and-memory-banks",
 )
 CUTLASS_SWIZZLE = Document(
     "CUTLASS",
@@ -55,14 +59,14 @@ CUDA_SAMPLES = Document(
 VECTOR_TYPES = Document(
     "CUDA C++ Programming Guide",
     "built-in vector types",
-    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#built-in-vector-types",
+    f"{GUIDE}#built-in-vector-types",
 )
 SIZEOF = Document("C++ reference", "sizeof operator", "https://en.cppreference.com/w/cpp/language/sizeof")
 NCU_REPLAY = Document("Nsight Compute Profiling Guide", "kernel replay", f"{NCU}index.html#replay")
 NCU_CLI = Document(
     "Nsight Compute CLI",
     "command line options, profile",
-    "https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html#command-line-options",
+    f"{CLI}#command-line-options",
 )
 NVPROF_RETIRED = Document(
     "CUDA Profiler User's Guide", "nvprof", "https://docs.nvidia.com/cuda/profiler-users-guide/"
@@ -75,49 +79,45 @@ PASCAL = Document(
 GLOBAL_MEMORY = Document(
     "CUDA C++ Best Practices Guide",
     "coalesced access to global memory",
-    "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html#coalesced-access-to-global-memory",
+    f"{PRACTICES}#coalesced-access-to-global-memory",
 )
 ALLOCATION_ALIGNMENT = Document(
     "CUDA C++ Programming Guide",
     "size and alignment requirement",
-    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#device-memory-accesses",
+    f"{GUIDE}#device-memory-accesses",
 )
 SHARED_WRITES = Document(
     "CUDA C++ Programming Guide",
     "SIMT architecture: writes of several lanes to one location",
-    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#simt-architecture",
+    f"{GUIDE}#simt-architecture",
 )
 SHUFFLES = Document(
     "CUDA C++ Programming Guide",
     "warp shuffle functions",
-    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warp-shuffle-functions",
+    f"{GUIDE}#warp-shuffle-functions",
 )
 SYNCHRONISATION = Document(
     "CUDA C++ Programming Guide",
     "synchronization functions",
-    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#synchronization-functions",
+    f"{GUIDE}#synchronization-functions",
 )
 TMA = Document(
     "CUDA C++ Programming Guide",
     "asynchronous data copies using the Tensor Memory Accelerator",
-    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html"
-    "#asynchronous-data-copies-using-the-tensor-memory-accelerator-tma",
+    f"{GUIDE}#asynchronous-data-copies-using-the-tensor-memory-accelerator-tma",
 )
 PTX_CP_ASYNC = Document("PTX ISA", "cp.async", f"{PTX}#data-movement-and-conversion-instructions-cp-async")
 PIPELINES = Document(
     "CUDA C++ Programming Guide",
     "asynchronous data copies using cuda::pipeline",
-    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html"
-    "#asynchronous-data-copies-using-cuda-pipeline",
+    f"{GUIDE}#asynchronous-data-copies-using-cuda-pipeline",
 )
 ADA = Document(
     "NVIDIA Ada GPU Architecture",
     "GeForce RTX 4090",
-    "https://images.nvidia.com/aem-dam/Solutions/geforce/ada/nvidia-ada-gpu-architecture.pdf",
+    product("RTX 4090").source,
 )
-AMPERE = Document(
-    "NVIDIA A100 Tensor Core GPU", "data sheet", "https://www.nvidia.com/en-us/data-center/a100/"
-)
+AMPERE = Document("NVIDIA A100 Tensor Core GPU", "data sheet", product("A100 80GB").source)
 PYTORCH_FORMATS = Document(
     "PyTorch",
     "channels last memory format",

@@ -55,7 +55,7 @@ def draw_comparison(
             sheet.text(MARGIN, 1.3, title, style.TITLE, bold=True)
         _draw_key(sheet, top, values, unit)
         for position, label in enumerate(labels):
-            _draw_rung(sheet, rungs + step * position, label, position, values, unit)
+            _draw_rung(sheet, rungs + step * position, label, position, values)
     return Drawing(sheet.ax, _alt(labels, values, unit, title))
 
 
@@ -101,7 +101,7 @@ def _draw_key(sheet: Sheet, y: float, values: Series, unit: str) -> None:
         sheet.text(MARGIN + 2.6, middle, f"{name} ({unit})" if unit else name, BODY, color=MUTED)
 
 
-def _draw_rung(sheet: Sheet, y: float, label: str, position: int, values: Series, unit: str) -> None:
+def _draw_rung(sheet: Sheet, y: float, label: str, position: int, values: Series) -> None:
     """One label and its bars below it."""
     sheet.text(MARGIN, y + LABEL / 2, label, BODY)
     cells_per_unit = _cells_per_unit(values)

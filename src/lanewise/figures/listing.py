@@ -74,7 +74,7 @@ def draw_trace(trace: Traced, *, title: str | None = None, ax: Axes | None = Non
     """
     notes = _notes(trace)
     lines = _listing(trace, notes)
-    rows = [(number, part) for number, text in lines for part in _wrapped(number, text)]
+    rows = [(number, part) for number, text in lines for part in _wrapped(text)]
     height = (
         HEADING + CODE_ROW * len(rows) + NOTE_ROW * sum(map(len, notes.values())) + PAUSE * len(notes) + 0.8
     )
@@ -173,7 +173,7 @@ def _function_around(text: Sequence[str], number: int) -> range | None:
     return min(around, key=len, default=None)
 
 
-def _wrapped(number: int, text: str) -> Iterator[tuple[int, str]]:
+def _wrapped(text: str) -> Iterator[tuple[int, str]]:
     """A line as rows of (indentation, text) that fit the width."""
     indent, rest = len(text) - len(text.lstrip()), text.strip()
     while len(rest) > MOST_CHARACTERS - indent:
