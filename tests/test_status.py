@@ -9,6 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 import status_data
 from lanewise.records import record
+from tools.notebook_rules import TIMES_GPU_TAG, UNCOMPARED_TAGS
 from tools.site import BUILT
 
 PAGE = BUILT / "book" / "status.html"
@@ -28,6 +29,10 @@ def test_a_notebook_is_counted(tmp_path: Path) -> None:
     counted = status_data.notebook(tmp_path / "trial.ipynb")
     assert (counted.n_cells, counted.n_code_cells, counted.n_figures, counted.n_compared) == (4, 3, 1, 2)
     assert counted.uncompared == ("time()",)
+
+
+def test_the_tags_are_those_of_the_rules_for_notebooks() -> None:
+    assert status_data.UNCOMPARED == UNCOMPARED_TAGS | {TIMES_GPU_TAG}
 
 
 def test_records_are_listed_and_current() -> None:
