@@ -40,10 +40,10 @@ def ldmatrix_excess(pitch_halves: int) -> int:
             [wavefronts([p * n + 5 for n in LANES]) for p in (48, 49)],
             [16, 1],
         ),
-        ("Four wavefronts, where one would do.", wavefronts([narrow_block(n) for n in LANES]), 4),
+        ("meet: `4` wavefronts, where one would do.", wavefronts([narrow_block(n) for n in LANES]), 4),
         ("Two words in bank 0: two.", wavefronts([32 * (n // 16) for n in LANES]), 2),
         ("the second word is in bank 1: one.", wavefronts([33 * (n // 16) for n in LANES]), 1),
-        ("from byte 4 to byte 255: eight sectors", odd_floats().sectors, 8),
+        ("from byte 4 to byte 255: `8` sectors", odd_floats().sectors, 8),
         ("128 of 256 bytes: half.", 128 / (32 * odd_floats().sectors), 0.5),
         (
             "one unit more: 8 halves.",
