@@ -23,6 +23,7 @@ pytest.importorskip("numba.cuda")
 from numba import void
 
 from lanewise.experiments import Case, all_experiments
+from lanewise.kernels import sgemm_fast, sgemm_registers
 from lanewise.lowering import lower, why_unavailable
 from lanewise.lowering.lowered import COMPILED_WITH
 from lanewise.lowering.toolchain import _device_functions_for, find_tool, numba_types
@@ -47,6 +48,13 @@ def cases_by_kernel() -> dict[Any, list[Case]]:
 
 
 CASES = cases_by_kernel()
+# Kernels that keep their part of the product in an array of registers.
+REGISTER_TILES = (
+    sgemm_registers.registers_8x8,
+    sgemm_registers.fragments_132,
+    sgemm_fast.warp_tiles,
+    sgemm_fast.prefetched,
+)
 
 
 def signatures(cases: list[Case]) -> Iterator[tuple[Any, ...]]:
@@ -89,13 +97,25 @@ def lowered(kernel: Any, signature: tuple[Any, ...], capability: tuple[int, int]
     return found[-1]
 
 
-def assemble(ptx: str, target: str, folder: Any) -> None:
-    """Have ptxas read it: NVVM copies inline PTX as it is. Unoptimised, which is fastest and checks as much."""
+def assemble(ptx: str, target: str, folder: Any, *options: str) -> str:
+    """Have ptxas read it: NVVM copies inline PTX as it is. Returns what it says."""
     source = folder / f"{target}.ptx"
     source.write_text(ptx)
-    command = [str(find_tool("ptxas")), f"-arch={target}", "-O0", str(source), "-o", str(folder / "cubin")]
+    command = [str(find_tool("ptxas")), f"-arch={target}", *options, str(source), "-o", str(folder / "cubin")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"ptxas for {target}: {done.stderr[:500]}"
+    return done.stdout + done.stderr
+
+
+def assert_tile_stays_in_registers(ptx: str, target: str, folder: Any) -> None:
+    """An index that is not a constant would put the array into local memory. A few bytes may be spilled all the
+    same: `prefetched` needs all 255 registers, and some versions of ptxas do not find room for the last."""
+    said = assemble(ptx, target, folder, "-v")
+    spilled = sum(int(n_bytes) for n_bytes in re.findall(r"(\d+) bytes spill (?:stores|loads)", said))
+    (registers,) = re.findall(r"Used (\d+) registers", said)
+    assert "__local_depot" not in ptx
+    assert spilled < 4 * 64
+    assert int(registers) >= 64
 
 
 def missing_on(kernel: Any, capability: tuple[int, int]) -> frozenset[str]:
@@ -130,7 +150,9 @@ def test_a_kernel_compiles_where_its_instructions_exist(kernel: Any, tmp_path: A
             for target, capability in targets.items():
                 ptx = library.get_asm_str(cc=capability)
                 assert f".target {target}" in ptx
-                assemble(ptx, target, tmp_path)
+                assemble(ptx, target, tmp_path, "-O0")  # unoptimised is fastest, and checks as much
+                if kernel in REGISTER_TILES and target == "sm_90":
+                    assert_tile_stays_in_registers(ptx, target, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +171,10 @@ def test_a_kernel_says_which_instruction_is_missing(
         rf" is compiled for {capability[0]}\.{capability[1]}\. .+\.",
         str(refused.value),
     )
+
+
+def test_every_register_tile_is_compiled() -> None:
+    assert set(REGISTER_TILES) <= set(CASES)
 
 
 def test_launch_bounds_reach_the_compiler() -> None:

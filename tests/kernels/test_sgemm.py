@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lanewise.kernels import sgemm, sgemm_fast, sgemm_pipelined, sgemm_registers
-from lanewise.lowering import lower, why_unavailable
 from lanewise.trace import Trace, trace
 
 SQUARE, WIDE = sgemm.BLOCK_16, sgemm.BLOCK_32
@@ -214,16 +213,3 @@ def test_the_roof_sums_its_chains(n_rounds: int) -> None:
     t = trace(sgemm.fma_roof, 3, 32, dst, np.float32(0.5), n_rounds)
     np.testing.assert_allclose(dst, sgemm.reference_fma_roof(96, 0.5, n_rounds), rtol=1e-6)
     assert (t.hazards, t.global_.load.requests) == ([], 0)
-
-
-@pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable() or "kernels compile here")
-@pytest.mark.parametrize(
-    "kernel", [REGISTERS["8x8"][0], REGISTERS["132"][0], sgemm_fast.warp_tiles, sgemm_fast.prefetched]
-)
-def test_the_register_tile_stays_in_registers(kernel: Any) -> None:
-    """An index that is not a constant would put the array into local memory. A few bytes may be spilled all the
-    same: `prefetched` needs all 255 registers, and some versions of ptxas do not find room for the last."""
-    lowered = lower(kernel, [np.zeros((128, 128), np.float32)] * 3, "sm_90")
-    assert "__local_depot" not in lowered.compiled.ptx
-    assert lowered.spill_bytes < 4 * 64
-    assert lowered.registers >= 64
