@@ -3,6 +3,7 @@ there."""
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from lanewise.lowering.blocks import Blocks, Launch
 from lanewise.lowering.execute import run
 from lanewise.lowering.sass import operand, parse
 from lanewise.lowering.storage import HEAP_BASE, Heap
-from lanewise.lowering.toolchain import find_tool
+from lanewise.lowering.toolchain import find_tool, numba_types
 from lanewise.lowering.traffic import Stopped
 from lanewise.records import record
 from lanewise.trace import trace
@@ -687,13 +688,23 @@ def test_the_recorded_counters_say_where_they_come_from() -> None:
     assert len(RECORDED) > 250
 
 
+LOWERED: dict[Any, Any] = {}  # by kernel and types: many launches share their machine code
+
+
+def lowered_once(kernel: Any, arguments: Any) -> Any:
+    key = kernel, numba_types(arguments)
+    if key not in LOWERED:
+        LOWERED[key] = lower(kernel, arguments, "sm_90")
+    return LOWERED[key]
+
+
 def assert_counts_equal_the_hardware(name: str) -> None:
     """Every modelled access of a kernel costs what the profiler read for that machine instruction."""
     case = next((case for case in all_cases() if case.name == name), None)
     if case is None:
         pytest.skip(f"{name} was recorded, but is no longer in the corpus: profile it again")
     arguments, rows = case.inputs("random"), RECORDED[name]
-    kernel = lower(case.kernel, arguments, "sm_90")
+    kernel = lowered_once(case.kernel, arguments)
     if [ins.opcode for ins in kernel.instructions] != [row[0] for row in rows]:
         pytest.skip(f"{name}: another ptxas, or an edited kernel: its machine code is not the recorded one")
     ran = kernel.run(case.grid, case.block, *arguments, dynamic_shared_bytes=case.dynamic_shared_bytes)
