@@ -1,6 +1,5 @@
 """The built book in headless Chromium: pages load clean, fit a phone, can be navigated and are accessible."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -9,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from tools.site import DESKTOP, PHONE, THEMES, chromium, context, pages, serve
+from tools.site import DESKTOP, PHONE, THEMES, context, pages
 
 pytestmark = pytest.mark.browser
 
@@ -84,18 +83,6 @@ class Visit:
     n_formulas_not_set: int = 0
     phone_overflow_px: int = 0
     figure_widths_on_a_phone: list[float] = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with serve() as address:
-        yield address
 
 
 @pytest.fixture(scope="module")

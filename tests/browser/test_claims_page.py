@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Locator, Page
 from lanewise import claims
 from lanewise.claims import Verdict
 from tests.browser.test_book_in_browser import note_complaints
-from tools.site import BUILT, DESKTOP, PHONE, THEMES, chromium, context, serve
+from tools.site import BUILT, DESKTOP, PHONE, THEMES, context
 
 PAGE = "book/claims.html"
 pytestmark = [
@@ -20,18 +20,6 @@ pytestmark = [
 ]
 
 N = len(claims.all_claims())
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with serve() as address:
-        yield address
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from explorers import EXPLORERS, bank_access, sector_accesses, swizzle_access
 from lanewise.fragments import M16N8K16
 from lanewise.pipeline import Pipeline
 from tests.browser.test_book_in_browser import note_complaints
-from tools.site import BUILT, DESKTOP, PHONE, THEMES, chromium, context, pages, serve
+from tools.site import BUILT, DESKTOP, PHONE, THEMES, context, pages
 
 pytestmark = pytest.mark.browser
 
@@ -39,18 +39,6 @@ def needs(kind: str) -> pytest.MarkDecorator:
 
 
 needs_bank = needs("bank")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with serve() as address:
-        yield address
 
 
 @pytest.fixture
