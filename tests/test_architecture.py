@@ -58,7 +58,12 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
     "bottleneck": ("errors text machine records display trace?", ""),
     "figures": (f"{ACCESS} memory {LAYOUT} pipeline", "numpy matplotlib"),
     "checks": (f"{ACCESS} memory trace", "numpy"),
-    "grading": ("errors text memory trace checks records", "numpy nbformat"),
+    # Labs: kernels and records to compare with, drawings and a GPU only when asked for.
+    "labs": (
+        f"{ACCESS} memory {LAYOUT} trace checks results display kernels figures? measure? ptx",
+        "numpy numba IPython",
+    ),
+    "grading": ("errors text trace labs figures?", "nbformat joblib rich"),
     "claims": (
         f"{ACCESS} memory {LAYOUT} search trace? records results display kernels? experiments?",
         "numpy",

@@ -265,9 +265,18 @@ def test_a_chapter_with_code_begins_with_the_set_up_cell() -> None:
     assert [cell.execution_count for cell in moved.cells[1:]] == [1, 2, 3]
 
 
-def test_labs_and_pages_without_code_need_no_set_up_cell() -> None:
-    for cells, path in (([prose("# A")], CHAPTER), ([code("x = 1")], LAB)):
+def test_pages_without_code_need_no_set_up_cell() -> None:
+    cells = [prose("# A")]
+    for path in (CHAPTER, LAB):
         assert with_setup_cell(new_notebook(cells=cells), path, ADDRESS).cells == cells
+
+
+def test_a_labs_set_up_cell_says_what_the_machine_is_and_stores_nothing() -> None:
+    given = with_setup_cell(new_notebook(cells=[code("x = 1")]), LAB, ADDRESS).cells[0]
+    assert given.source == setup_cell.source(ADDRESS, lab=True)
+    assert "print(mode())" in given.source
+    assert given.metadata.tags == ["remove-cell", "nbval-ignore-output"]
+    assert not given.outputs
 
 
 def test_a_notebook_that_was_not_run_stays_so() -> None:

@@ -8,8 +8,8 @@
 The normal form holds nothing that differs from one run to the next: cell ids count the cells, metadata is
 what the book or Colab reads and no more, outputs carry no times, errors no traceback. Running a notebook
 twice therefore changes nothing. Each figure's text (its `text/plain`, written from the figure's data) becomes
-the alternative text of its image on the page. A chapter's first code cell is the set-up cell of
-tools/setup_cell.py.
+the alternative text of its image on the page. The first code cell is the set-up cell of tools/setup_cell.py.
+Labs are made of their sources by tools/labs.py, which uses what is here.
 """
 
 import argparse
@@ -35,14 +35,18 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python"}
 # Colab reads these two and opens the notebook on a GPU.
 COLAB_GPU = {"accelerator": "GPU", "colab": {"gpuType": "T4", "provenance": []}}
+METADATA_KEPT = ("lanewise",)  # which lab it is, for the grader
 CELL_METADATA_KEPT = ("cellView", "deletable", "editable", "jupyter", "mystnb", "nbgrader", "tags")
+# What nbgrader writes beside the sources.
+NBGRADER_FOLDERS = frozenset({"release", "submitted", "autograded", "feedback"})
 IMAGE_TYPES = ("image/svg+xml", "image/png", "image/jpeg")
 
 
 def find_notebooks(root: Path = ROOT) -> list[Path]:
     """Every notebook of the course, in a fixed order."""
     found = (path for folder in FOLDERS for path in (root / folder).rglob("*.ipynb"))
-    return sorted(path for path in found if ".ipynb_checkpoints" not in path.parts)
+    unwanted = NBGRADER_FOLDERS | {".ipynb_checkpoints"}
+    return sorted(path for path in found if unwanted.isdisjoint(path.parts))
 
 
 def is_lab(path: Path) -> bool:
@@ -77,8 +81,11 @@ def normalise(notebook: NotebookNode, path: Path) -> NotebookNode:
     """A copy of `notebook` in normal form; `path` names it and decides whether Colab opens it on a GPU."""
     normal = with_setup_cell(notebook, path)
     normal.nbformat, normal.nbformat_minor = 4, 5
+    kept = {key: normal.metadata[key] for key in METADATA_KEPT if key in normal.metadata}
     for_colab = COLAB_GPU if is_lab(path) else {}
-    normal.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": LANGUAGE, **for_colab})
+    normal.metadata = nbformat.from_dict(
+        {"kernelspec": KERNEL, "language_info": LANGUAGE, **for_colab, **kept}
+    )
     slug = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")
     for position, cell in enumerate(normal.cells):
         cell.id = f"{slug}-{position:03d}"
@@ -92,7 +99,7 @@ def normalise(notebook: NotebookNode, path: Path) -> NotebookNode:
 
 
 def with_setup_cell(notebook: NotebookNode, path: Path, address: str | None = None) -> NotebookNode:
-    """A copy of `notebook` whose first code cell, if it has code and is a chapter, is the set-up cell.
+    """A copy of `notebook` whose first code cell, if it has code, is the set-up cell.
 
     `address` is what that cell installs from, by default what _config.yml says. The cell shows nothing where
     the notebooks are run, so in a notebook that was run in order, a new one counts as run.
@@ -101,7 +108,7 @@ def with_setup_cell(notebook: NotebookNode, path: Path, address: str | None = No
     old = [cell for cell in result.cells if setup_cell.is_setup(cell)]
     result.cells = [cell for cell in result.cells if not setup_cell.is_setup(cell)]
     coded = [cell for cell in result.cells if cell.cell_type == "code"]
-    if not coded or is_lab(path):
+    if not coded:
         return result
     cell = old[0] if old else new_code_cell()
     if not old and [one.execution_count for one in coded] == list(range(1, len(coded) + 1)):
@@ -110,8 +117,9 @@ def with_setup_cell(notebook: NotebookNode, path: Path, address: str | None = No
             for counted in (later, *later.outputs):
                 if counted.get("execution_count"):
                     counted.execution_count += 1
-    cell.source = setup_cell.source(setup_cell.address() if address is None else address)
-    cell.metadata = nbformat.from_dict({"tags": [setup_cell.TAG]})
+    lab = is_lab(path)
+    cell.source = setup_cell.source(setup_cell.address() if address is None else address, lab=lab)
+    cell.metadata = nbformat.from_dict({"tags": [*(setup_cell.LAB_TAGS if lab else setup_cell.TAGS)]})
     cell.outputs = []
     result.cells.insert(result.cells.index(coded[0]), cell)
     return result

@@ -63,6 +63,9 @@ class Forbidden:
     what: str
 
 
+# An ellipsis where a value belongs: an exercise that is not done yet.
+LEFT_OPEN = Forbidden("a ... that is still to be filled in")
+
 _MODULES = {
     "numba": "numba",
     "numba.cuda": "cuda",
@@ -191,12 +194,14 @@ def function_of(kernel: Any) -> Function:
     return _from_live(plain)
 
 
-def functions_in(text: str, filename: str = "<source>") -> dict[str, Function]:
+def functions_in(text: str, filename: str = "<source>", prelude: str = "") -> dict[str, Function]:
     """Read the functions of a module's source text without running any of it.
+
 
     Imports from the closed set, assignments of number constants and function definitions are understood;
     whatever else the text has is left alone, and a kernel that needs it is refused. Use it to trace a
-    stranger's code.
+    stranger's code. `prelude` is source of your own that goes before, such as imports; lines are counted
+    without it.
 
     >>> kernel = functions_in("def fill(out):\\n    out[0] = 1\\n")["fill"]
     >>> kernel.parameters
@@ -212,7 +217,7 @@ def functions_in(text: str, filename: str = "<source>") -> dict[str, Function]:
     def lookup(name: str) -> Any:
         return names[name] if name in names else _builtin(name)
 
-    for statement in tree.body:
+    for statement in (*ast.parse(prelude).body, *tree.body):
         if isinstance(statement, ast.FunctionDef):
             names[statement.name] = Function(statement.name, statement, filename, lookup, lines)
         elif isinstance(statement, (ast.Import, ast.ImportFrom)):
@@ -250,6 +255,8 @@ def _constant_expression(node: ast.expr, names: Mapping[str, Any]) -> Any:
     """Fold literals, tuples and arithmetic on small numbers; anything else stays forbidden."""
     if isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, float)):
         return node.value
+    if isinstance(node, ast.Constant) and node.value is ...:
+        return LEFT_OPEN
     if isinstance(node, ast.Tuple):
         return tuple(_constant_expression(element, names) for element in node.elts)
     if isinstance(node, ast.Name) and isinstance(
@@ -366,6 +373,10 @@ def entity_of(value: Any, depth: int = 0) -> Any:
     kind = type(value)
     if kind in (bool, int, float, complex, type(None)):
         return value
+    if kind is Function:
+        return value
+    if value is ...:
+        return LEFT_OPEN
     if kind is tuple and depth < 8:
         return tuple(entity_of(element, depth + 1) for element in value)
     if kind.__module__ == "numpy" and issubclass(kind, np.generic):
