@@ -167,18 +167,34 @@ def _ptx(
 
 @contextmanager
 def _device_functions_for(capability: tuple[int, int]) -> Iterator[None]:
-    """Let numba compile nested device functions for `capability` instead of asking a driver for a GPU.
+    """Let numba compile nested device functions for `capability`, then forget what it compiled.
 
-    `compile_ptx` hands its capability to the kernel only; a device function called from it asks for the
-    current device, which does not exist here (numba-cuda 0.22 to 0.30).
+    `compile_ptx` hands its capability to the kernel only (numba-cuda 0.22 to 0.30). A device function that the
+    kernel calls asks for the current device, which does not exist here, and is compiled once: the code of the
+    first target would serve all later ones, and launches.
     """
     dispatcher: Any = import_module("numba.cuda.dispatcher")
-    original = dispatcher.get_current_device
+    device, compile_device = dispatcher.get_current_device, dispatcher.CUDADispatcher.compile_device
+    set_aside: dict[Any, dict[Any, Any]] = {}
+
+    def compile_afresh(function: Any, args: Any, return_type: Any = None) -> Any:
+        if function not in set_aside:
+            set_aside[function] = dict(function.overloads)
+            function.overloads.clear()
+        return compile_device(function, args, return_type)
+
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
+    dispatcher.CUDADispatcher.compile_device = compile_afresh
     try:
         yield
     finally:
-        dispatcher.get_current_device = original
+        dispatcher.get_current_device = device
+        dispatcher.CUDADispatcher.compile_device = compile_device
+        for function, before in set_aside.items():
+            for compiled in function.overloads.values():
+                compiled.target_context.remove_user_function(compiled.entry_point)
+            function.overloads.clear()
+            function.overloads.update(before)
 
 
 def _condensed(function: Callable[..., Any], error: Exception) -> str:
