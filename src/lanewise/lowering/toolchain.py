@@ -169,9 +169,9 @@ def _ptx(
 def _device_functions_for(capability: tuple[int, int]) -> Iterator[None]:
     """Let numba compile nested device functions for `capability`, then forget what it compiled.
 
-    `compile_ptx` hands its capability to the kernel only (numba-cuda 0.22 to 0.30). A device function that the
-    kernel calls asks for the current device, which does not exist here, and is compiled once: the code of the
-    first target would serve all later ones, and launches.
+    `compile_ptx` hands its capability to the kernel only (numba-cuda 0.22 to 0.30). A device function that
+    the kernel calls asks for the current device, which does not exist here, and is compiled once: the code of
+    the first target would serve all later ones, and launches.
     """
     dispatcher: Any = import_module("numba.cuda.dispatcher")
     device, compile_device = dispatcher.get_current_device, dispatcher.CUDADispatcher.compile_device
