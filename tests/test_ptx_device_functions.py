@@ -56,6 +56,7 @@ def bfloats(inline: str) -> Any:
     return pack
 
 
+@pytest.mark.parametrize("inline", ["never", "always"])
 @ORDERS
 def test_a_target_gets_its_own_instructions(targets: tuple[str, ...], inline: str) -> None:
     kernel = packing(inline)
