@@ -24,6 +24,14 @@ def tracked_files() -> list[Path]:
     return [path for path in everything if path.relative_to(ROOT).parts[0][0] not in "._"]
 
 
+def test_a_file_of_tests_may_have_the_name_of_another() -> None:
+    """Every folder is a package, so that a module is known by its path. Elsewhere a second `conftest` or
+    `test_x` stands for the first, and pytest refuses it."""
+    folders = {path.parent for folder in ("tests", "tools") for path in (ROOT / folder).rglob("*.py")}
+    assert {ROOT / "tests", ROOT / "tools"} <= folders
+    assert [str(folder) for folder in sorted(folders) if not (folder / "__init__.py").is_file()] == []
+
+
 def test_readme_names_what_is_at_the_top_of_the_tree() -> None:
     named = set(re.findall(r"^\| `([\w./]+?)/?`", (ROOT / "README.md").read_text(), re.MULTILINE))
     assert named, "README.md has no table of places"
