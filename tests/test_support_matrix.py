@@ -11,7 +11,7 @@ import support_data
 from lanewise.kernels import async_pipelines, hgemm_fast, padding
 from lanewise.machine import KB, from_name
 from support_data import GPUS, Need, demanding, need_of, use_of
-from tools.notebooks import ROOT, find_notebooks
+from tools.notebooks import ROOT, find_notebooks, find_pages
 from tools.site import BUILT
 
 T4, A100, H200 = (from_name(GPUS[gpu]) for gpu in ("T4", "A100", "H200"))
@@ -33,7 +33,7 @@ def names(used: support_data.Use) -> set[str]:
 
 
 def test_every_notebook_has_a_row() -> None:
-    assert support_data.notebooks(ROOT) == find_notebooks()
+    assert support_data.notebooks(ROOT) == find_pages()
 
 
 def test_notebooks_stand_in_reading_order(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_notebook_can_be_read_without_a_gpu_and_launched_on_the_recorded_one(p
 @pytest.mark.skipif(not PAGE.exists(), reason="the page is not built: run make book")
 def test_the_built_page_names_every_notebook() -> None:
     table = PAGE.read_text().partition("<table")[2].partition("</table>")[0]
-    assert len(re.findall(r"<tr", table)) == 1 + len(find_notebooks())
+    assert len(re.findall(r"<tr", table)) == 1 + len(find_pages())
 
 
 # What a notebook uses.

@@ -49,6 +49,11 @@ def find_notebooks(root: Path = ROOT) -> list[Path]:
     return sorted(path for path in found if unwanted.isdisjoint(path.parts))
 
 
+def find_pages(root: Path = ROOT) -> list[Path]:
+    """The notebooks that are pages of the book; the sources of labs are not, since they hold solutions."""
+    return [path for path in find_notebooks(root) if path.parent in {root / folder for folder in FOLDERS}]
+
+
 def is_lab(path: Path) -> bool:
     """Whether the notebook at `path` is a lab, which learners open in Colab, rather than a chapter."""
     return next((part for part in reversed(path.parts) if part in FOLDERS), None) == "labs"

@@ -97,8 +97,8 @@ def _complaint(what: str, needs: list[Need]) -> str:
 
 
 def notebooks(root: Path) -> list[Path]:
-    """The notebooks of the book and of the labs."""
-    found = (path for folder in ("book", "labs") for path in (root / folder).rglob("*.ipynb"))
+    """The notebooks of the book and of the labs; the sources of labs are on no page."""
+    found = (path for folder in ("book", "labs") for path in (root / folder).glob("*.ipynb"))
     return sorted(path for path in found if not any(part.startswith(".") for part in path.parts))
 
 
@@ -114,7 +114,9 @@ def in_reading_order(root: Path) -> list[Path]:
 
 
 def use_of(path: Path) -> Use:
-    """What the notebook at `path` uses."""
+    """What the notebook at `path` uses; a lab, what its solution does."""
+    source = path.parent / "source" / path.stem / path.name
+    path = source if source.is_file() else path
     found = json.loads(path.read_text(encoding="utf-8"))["cells"]
     cells = [cell for cell in found if cell["cell_type"] == "code"]
     tree = ast.Module([statement for cell in cells for statement in _statements(cell)], [])
