@@ -17,14 +17,15 @@ NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-sanitize-w
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv book pdf test lint lab bench gpu sass colab notebooks clean
+.PHONY: help venv book pdf test lint lab lab-kit bench gpu sass colab notebooks clean
 
 help:
 	@echo "make book       build the course into _build/html and say where to open it"
 	@echo "make pdf        print the book into _build/lanewise.pdf; needs Chromium"
 	@echo "make test       lint, type-check, unit tests, browser tests if Chromium is found, strict nbval"
 	@echo "make lab        open JupyterLab on the labs"
-	@echo "make notebooks  run every notebook again and write its normal form"
+	@echo "make lab-kit    pack the labs for a class: one zip with the wheel, the notebooks and a README"
+	@echo "make notebooks  run every chapter and lab again, make the labs of their sources, write normal forms"
 	@echo "make bench      print how fast the model and the tracer are"
 	@echo "make gpu        on a machine with an NVIDIA GPU: tests marked gpu, times and counters of every kernel, nbval"
 	@echo "make sass       add NVIDIA's compiler, so that make test also checks what kernels become"
@@ -66,6 +67,9 @@ $(LAB_INSTALLED): $(INSTALLED)
 	$(BIN)/pip install --quiet --editable '.[lab]'
 	@touch $@
 
+lab-kit: $(INSTALLED)
+	@$(BIN)/python -m tools.lab_kit
+
 bench: $(INSTALLED)
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
 
@@ -94,7 +98,8 @@ $(COLAB)/installed: requirements-colab.txt
 	@touch $@
 
 notebooks: $(INSTALLED)
-	$(BIN)/python -m tools.notebooks
+	$(BIN)/python -m tools.notebooks book/*.ipynb
+	$(BIN)/python -m tools.labs
 
 clean:
 	rm -rf $(VENV) $(COLAB) _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
