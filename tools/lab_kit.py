@@ -55,7 +55,7 @@ reads those cells. Where the check says "Passed." you have all points; it gives 
 def build_wheel(folder: Path) -> Path:
     """Build the package's wheel into `folder`; CalledProcessError has pip's own words where it fails.
 
-    A copy is built: in the tree, setuptools would leave a folder behind, and pack what lies there from before.
+    A copy is built: in the tree, setuptools leaves a folder behind, and packs what lies there from before.
     """
     with tempfile.TemporaryDirectory() as copy:
         shutil.copytree(ROOT / "src" / "lanewise", Path(copy) / "src" / "lanewise", ignore=_COMPILED)
