@@ -20,6 +20,9 @@ SETTLE_MS = 500
 # A figure of 32 columns has the room for its digits at this width, half as wide again as a phone can show at once.
 LEGIBLE_FIGURE_PX = 600
 
+# Fonts differ between machines; few are wider than ours with this space between letters.
+WIDER_LETTERS = "* { letter-spacing: 0.1em !important; }"
+
 # What is loaded late: mathematics and fonts.
 READY = """async () => {
   if (window.MathJax?.startup?.promise) await window.MathJax.startup.promise;
@@ -121,6 +124,7 @@ def look_at(browser: Browser, address: str, path: str, body: str | None = None) 
         seen.violations["phone"] += chain.from_iterable(low_contrasts(page).values())
         widths = "figures => figures.map(figure => figure.getBoundingClientRect().width)"
         seen.figure_widths_on_a_phone = page.locator("main .lw-figure:not(.lw-narrow) img").evaluate_all(widths)
+        page.add_style_tag(content=WIDER_LETTERS)
         root = "document.documentElement"
         seen.phone_overflow_px = page.evaluate(f"{root}.scrollWidth - {root}.clientWidth")
     return seen
