@@ -8,6 +8,7 @@ INSTALLED := $(VENV)/installed
 LAB_INSTALLED := $(VENV)/installed-lab
 COLAB_PYTHON ?= python3.13
 COLAB := .venv-colab
+NBGRADER := .venv-nbgrader
 
 # --dist loadscope keeps the cells of a notebook on one worker, in order.
 PYTEST := $(BIN)/python -m pytest
@@ -17,7 +18,7 @@ NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-sanitize-w
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv book pdf test lint lab lab-kit bench gpu sass colab notebooks clean
+.PHONY: help venv book pdf test lint lab lab-kit bench gpu sass colab nbgrader notebooks clean
 
 help:
 	@echo "make book       build the course into _build/html and say where to open it"
@@ -30,6 +31,7 @@ help:
 	@echo "make gpu        on a machine with an NVIDIA GPU: tests marked gpu, times and counters of every kernel, nbval"
 	@echo "make sass       add NVIDIA's compiler, so that make test also checks what kernels become"
 	@echo "make colab      compile and test every kernel with the versions of Google Colab; needs python3.13"
+	@echo "make nbgrader   mark the labs with nbgrader, in an environment of its own"
 	@echo "make venv       only create .venv and install"
 	@echo "make clean      remove .venv, _build and caches"
 
@@ -97,10 +99,19 @@ $(COLAB)/installed: requirements-colab.txt
 	$(COLAB)/bin/pip install --quiet --requirement requirements-colab.txt
 	@touch $@
 
+# nbgrader is a third of a gigabyte, and instructors alone need it.
+nbgrader: $(NBGRADER)/installed
+	$(NBGRADER)/bin/python -m pytest --noconftest -m nbgrader tests/test_nbgrader.py
+
+$(NBGRADER)/installed: pyproject.toml
+	$(PYTHON) -m venv --clear $(NBGRADER)
+	$(NBGRADER)/bin/pip install --quiet nbgrader==0.9.6 'pytest>=8.3,<10' --editable '.[grade]'
+	@touch $@
+
 notebooks: $(INSTALLED)
 	$(BIN)/python -m tools.notebooks book/*.ipynb
 	$(BIN)/python -m tools.labs
 
 clean:
-	rm -rf $(VENV) $(COLAB) _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(COLAB) $(NBGRADER) _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
