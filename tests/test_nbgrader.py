@@ -136,8 +136,9 @@ def test_a_cell_that_is_there_twice_is_named_by_our_grader(course: Path, tmp_pat
     path = course / "submitted" / "twice" / LAB / f"{LAB}.ipynb"
     path.parent.mkdir(parents=True)
     nbformat.write(with_a_cell_twice(), path)
-    from lanewise.__main__ import app
     from typer.testing import CliRunner
+
+    from lanewise.__main__ import app
 
     table = tmp_path / "grades.csv"
     CliRunner().invoke(app, ["grade", str(path.parent.parent.parent), "-o", str(table)])
