@@ -81,6 +81,17 @@ def test_the_pipelines_keep_as_many_tiles_as_their_names_say() -> None:
         assert run(kernel, 2, 1).shared_bytes == stages * ap.TILE * 4
 
 
+def test_barriers_and_bytes_under_way_are_counted() -> None:
+    """12 tiles for 2 blocks: one barrier a tile, and all stages but the one that is read are under way."""
+    assert [run(kernel, 12, 2).n_barriers for kernel in (ap.direct, ap.tiled, ap.copied)] == [0, 24, 24]
+    assert run(ap.copied, 12, 2).bytes_under_way == run(ap.tiled, 12, 2).bytes_under_way == 0
+    for stages in (2, 3, 4):
+        t = run(getattr(ap, f"pipelined_{stages}"), 12, 2)
+        assert (t.n_barriers, t.bytes_under_way) == (12, (stages - 1) * ap.TILE * 4)
+    assert run(ap.pipelined_8, 12, 2).bytes_under_way == 5 * ap.TILE * 4  # a block has no more tiles
+    assert run(ap.barriers, 12, 2, 3, 96, 7).n_barriers == 12 * 9
+
+
 @pytest.mark.parametrize("threads", [96, 128, 1024])
 def test_barriers_takes_any_block(threads: int) -> None:
     for n_barriers in (0, 7):

@@ -48,6 +48,7 @@ class Asynchronous(Synchronisation):
         self._committed = np.zeros(self.shape, np.int64)
         # Per block and granule of shared memory, the number of the copy that may still write it; 0 is none.
         self._busy = np.zeros((0, 0), np.int32)
+        self._under_way = np.zeros(self.shape[0], np.int64)  # bytes of each block
 
     def copy_async(self, node: ast.AST, destination: Place, source: Place, instruction: str) -> None:
         """Issue a copy of one element per lane; both places have the type that is copied."""
@@ -70,6 +71,7 @@ class Asynchronous(Synchronisation):
         self._n_copies += 1
         copy = _Copy(self._n_copies, destination, width, self._committed, within.full.copy(), writing)
         self._in_flight.append(copy)
+        self._under_way += width * copy.lanes.sum(axis=1)
         self._mark_busy(copy)
 
     def commit_copies(self, node: ast.AST) -> None:
@@ -86,6 +88,7 @@ class Asynchronous(Synchronisation):
             done = copy.lanes & active & (copy.group < self._committed - n)
             arrived = Mask.of(done, self.shape)
             copy.lanes = copy.lanes & ~done
+            self._under_way -= copy.n_bytes * done.sum(axis=1)
             if copy.lanes.any():
                 remaining.append(copy)
             if arrived is not None:
@@ -107,6 +110,9 @@ class Asynchronous(Synchronisation):
     def shade(self, site: Site, op: str, place: Place, n_bytes: int, value: Any = None) -> None:
         if self._in_flight and not self._landing and place.storage.space == "shared":
             self.check_in_flight(site, op, place, n_bytes)
+            if op == "load" and place.mask is not None:
+                beside = self._under_way * place.mask.array.any(axis=1)
+                self.bytes_under_way = max(self.bytes_under_way, int(beside.max()))
             if op != "store":
                 place = self._settled(place, n_bytes)
         if place.mask is not None:

@@ -48,7 +48,7 @@ class Memory(Tracking):
         self._site_of_node: dict[tuple[int, str, str, str], Site] = {}
         self.events: list[Site | None] = [None]
         self.log = HazardLog()
-        self.n_operations = 0
+        self.n_operations = self.n_barriers = self.bytes_under_way = 0
         self.n_steps = 0
         self.notes: dict[str, None] = {}
         self.deadline = time.monotonic() + limits_.seconds

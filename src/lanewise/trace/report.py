@@ -75,7 +75,9 @@ class Trace:
     cost speed, such as float64 creeping in; `notes` say what is worth knowing and no fault; `unmodelled`
     lists what the counts do not claim. `warp_instructions` counts the operations of all warps with at least
     one active lane: each arithmetic operation, comparison, conversion, memory access, barrier, branch and
-    loop round is one.
+    loop round is one. `n_barriers` counts the block barriers that each block passed, summed over the blocks;
+    `bytes_under_way` is the most bytes that asynchronous copies of one block had not yet delivered while the
+    block read shared memory: 0 where every copy is waited for before the work starts.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Trace:
         self.n_threads = len(numbers) * launch.n_threads
         self.shared_bytes = launch.shared_bytes(facts.static_bytes)
         self.warp_instructions = engine.n_operations
+        self.n_barriers, self.bytes_under_way = engine.n_barriers, engine.bytes_under_way
         self.sites = sorted(
             engine.sites.values(), key=lambda site: (site.line, site.column, site.op, site.instruction)
         )

@@ -51,6 +51,7 @@ class Synchronisation(Memory):
         self.events.append(None)
         now = len(self.events) - 1
         arrived = self.active.array.any(axis=1, keepdims=True)
+        self.n_barriers += int(np.count_nonzero(np.broadcast_to(arrived, (self.shape[0], 1))))
         if arrived.all():
             self.since_block = self.since_warp = now
             self.meetings = ()
