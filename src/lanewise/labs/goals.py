@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lanewise.checks import Check
 from lanewise.labs.runs import Run
+from lanewise.trace.sites import Site
 
 Claiming = Callable[[Check, Run], Check]
 
@@ -101,3 +102,42 @@ def global_sectors(points: int, most: Callable[[Run], int]) -> Goal:
 def uses(points: int, instruction: str) -> Goal:
     """The kernel executes an instruction, such as `ld.shared.b128`."""
     return Goal(f"uses {instruction}", points, lambda check, run: check.uses(instruction))
+
+
+def by_matrices(points: int, most: Callable[[Run], int]) -> Goal:
+    """All of shared memory is read by `ldmatrix`, in at most `most(run)` instructions."""
+
+    def claim(check: Check, run: Run) -> Check:
+        others = [site for site in check.trace.sites if _reads_shared(site) and not _is_matrix(site)]
+        used, limit = check.trace.shared.load.requests, most(run)
+        if others:
+            sentence = f"Line {others[0].line} reads shared memory by {others[0].instruction}; use ldmatrix."
+        elif not used:
+            sentence = "No ldmatrix reads shared memory (one whose rows are misaligned is not counted)."
+        else:
+            sentence = f"Fetches by ldmatrix: {used:,}; at most {limit:,} are allowed."
+        return check.claim("ldmatrix", not others and 0 < used <= limit, sentence)
+
+    return Goal("by ldmatrix", points, claim)
+
+
+def free_matrices(points: int) -> Goal:
+    """Every matrix that `ldmatrix` fetches takes one wavefront, and there is such a fetch."""
+
+    def claim(check: Check, run: Run) -> Check:
+        found = [site for site in check.trace.sites if _reads_shared(site) and _is_matrix(site)]
+        if not any(site.requests for site in found):
+            return check.claim("matrices", False, "No ldmatrix is counted, so none is free.")
+        if any(site.excess for site in found):
+            return check.shared_excess(max=0, op="load")
+        return check.claim("matrices", True, "Every matrix of 8 x 8 takes one wavefront.")
+
+    return Goal("fetch", points, claim)
+
+
+def _reads_shared(site: Site) -> bool:
+    return site.space == "shared" and site.op == "load" and bool(site.requests)
+
+
+def _is_matrix(site: Site) -> bool:
+    return site.instruction.startswith("ldmatrix")
