@@ -22,6 +22,7 @@ from lanewise.records import record
 from lanewise.trace import trace
 from tests.corpus import all_cases
 
+CORPUS = {case.name: case for case in all_cases()}
 U32, U64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 MASK32, MASK64 = 2**32 - 1, 2**64 - 1
 
@@ -472,7 +473,7 @@ def compiler() -> None:
 
 
 def traced(name: str, lowering: str):
-    case = next(case for case in all_cases() if case.name == name)
+    case = CORPUS[name]
     arguments = case.inputs("random")
     dynamic = case.dynamic_shared_bytes
     return trace(
@@ -641,14 +642,25 @@ def test_what_a_lowered_kernel_shows() -> None:
 SAMPLE = ("histogram_shared", "scan_tree[padded]", "dynamic_halves")
 
 
-def assert_machine_code_agrees(case, target: str) -> None:
+LOWERED: dict[Any, Any] = {}  # by kernel, types and target: many launches share their machine code
+
+
+def lowered_once(kernel: Any, arguments: Any, target: str) -> Any:
+    key = kernel, numba_types(arguments), target
+    if key not in LOWERED:
+        LOWERED[key] = lower(kernel, arguments, target)
+    return LOWERED[key]
+
+
+def run_as_machine_code(case, target: str) -> Any:
+    arguments = case.inputs("random")
+    kernel = lowered_once(case.kernel, arguments, target)
+    return kernel.run(case.grid, case.block, *arguments, dynamic_shared_bytes=case.dynamic_shared_bytes)
+
+
+def assert_machine_code_agrees(case, ran) -> None:
     """What the machine code computes equals the NumPy reference, so its addresses were those of a true
     run."""
-    arguments = case.inputs("random")
-    dynamic = case.dynamic_shared_bytes
-    ran = lower(case.kernel, arguments, target).run(
-        case.grid, case.block, *arguments, dynamic_shared_bytes=dynamic
-    )
     if ran.stopped:
         assert "not computed" in ran.stopped or "not modelled" in ran.stopped
         return
@@ -666,18 +678,8 @@ def assert_machine_code_agrees(case, target: str) -> None:
 @pytest.mark.parametrize("target", ["sm_75", "sm_90", "sm_120"])
 @pytest.mark.parametrize("name", SAMPLE)
 def test_machine_code_computes_what_numpy_does(name: str, target: str) -> None:
-    assert_machine_code_agrees(next(case for case in all_cases() if case.name == name), target)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
-def test_the_whole_corpus_as_machine_code(case) -> None:
-    if case.kernel.py_func.__name__ == "grid_barrier":
-        with pytest.raises(DoesNotCompile, match=r"ptxas refuses it.*cudaCGGetIntrinsicHandle"):
-            assert_machine_code_agrees(case, "sm_90")
-    else:
-        assert_machine_code_agrees(case, "sm_90")
+    case = CORPUS[name]
+    assert_machine_code_agrees(case, run_as_machine_code(case, target))
 
 
 RECORDED = {row["name"]: row["instructions"] for row in record("h200", "machine_code").rows("kernels")}
@@ -685,29 +687,14 @@ RECORDED = {row["name"]: row["instructions"] for row in record("h200", "machine_
 
 def test_the_recorded_counters_say_where_they_come_from() -> None:
     assert "ptxas 13.0" in str(record("h200", "machine_code").provenance)
-    assert len(RECORDED) > 250
+    assert len(RECORDED.keys() & CORPUS.keys()) > 250
 
 
-LOWERED: dict[Any, Any] = {}  # by kernel and types: many launches share their machine code
-
-
-def lowered_once(kernel: Any, arguments: Any) -> Any:
-    key = kernel, numba_types(arguments)
-    if key not in LOWERED:
-        LOWERED[key] = lower(kernel, arguments, "sm_90")
-    return LOWERED[key]
-
-
-def assert_counts_equal_the_hardware(name: str) -> None:
+def assert_counts_equal_the_hardware(name: str, ran: Any) -> None:
     """Every modelled access of a kernel costs what the profiler read for that machine instruction."""
-    case = next((case for case in all_cases() if case.name == name), None)
-    if case is None:
-        pytest.skip(f"{name} was recorded, but is no longer in the corpus: profile it again")
-    arguments, rows = case.inputs("random"), RECORDED[name]
-    kernel = lowered_once(case.kernel, arguments)
+    kernel, rows = ran.kernel, RECORDED[name]
     if [ins.opcode for ins in kernel.instructions] != [row[0] for row in rows]:
         pytest.skip(f"{name}: another ptxas, or an edited kernel: its machine code is not the recorded one")
-    ran = kernel.run(case.grid, case.block, *arguments, dynamic_shared_bytes=case.dynamic_shared_bytes)
     sites = {site.address: site for site in ran.sites}
     for ins, (_, executed, *recorded) in zip(kernel.instructions, rows, strict=True):
         site = sites.get(ins.address)
@@ -719,11 +706,30 @@ def assert_counts_equal_the_hardware(name: str) -> None:
             assert site.requests == executed or ins.predicate, f"{name}: {ins.text}"
 
 
+@pytest.fixture(scope="module", params=[name for name in CORPUS if name != "grid_barrier"])
+def corpus_run(request: pytest.FixtureRequest, compiler: None) -> tuple[str, Any]:
+    """A name and its launch as machine code: all tests of one launch come before the next."""
+    return request.param, run_as_machine_code(CORPUS[request.param], "sm_90")
+
+
 @pytest.mark.slow
+def test_the_whole_corpus_as_machine_code(corpus_run: tuple[str, Any]) -> None:
+    name, ran = corpus_run
+    assert_machine_code_agrees(CORPUS[name], ran)
+
+
+@pytest.mark.slow
+def test_counts_equal_the_hardware_for_every_instruction(corpus_run: tuple[str, Any]) -> None:
+    name, ran = corpus_run
+    if name not in RECORDED:
+        pytest.skip(f"{name} has not been profiled")
+    assert_counts_equal_the_hardware(name, ran)
+
+
 @pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("name", RECORDED)
-def test_counts_equal_the_hardware_for_every_instruction(name: str) -> None:
-    assert_counts_equal_the_hardware(name)
+def test_what_needs_the_device_runtime_is_refused() -> None:
+    with pytest.raises(DoesNotCompile, match=r"ptxas refuses it.*cudaCGGetIntrinsicHandle"):
+        run_as_machine_code(CORPUS["grid_barrier"], "sm_90")
 
 
 @pytest.mark.usefixtures("compiler")
@@ -731,4 +737,4 @@ def test_counts_equal_the_hardware_for_every_instruction(name: str) -> None:
     "name", ["barrier_in_loop", "single_steps", "early_returns", "sums_and_extremes[float64]"]
 )
 def test_counts_equal_the_hardware_for_a_few_kernels(name: str) -> None:
-    assert_counts_equal_the_hardware(name)
+    assert_counts_equal_the_hardware(name, run_as_machine_code(CORPUS[name], "sm_90"))
