@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -123,8 +124,9 @@ def find_tool(name: str) -> Path:
     )
 
 
+@cache
 def why_unavailable() -> str:
-    """Say why kernels cannot be lowered here; empty if they can."""
+    """Say why kernels cannot be lowered here; empty if they can. Tried once in a process."""
     try:
         compile_kernel(_nothing, (), "sm_90", {})
     except Error as error:
