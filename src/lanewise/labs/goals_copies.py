@@ -32,12 +32,13 @@ def under_way(points: int, least: Callable[[Run], int]) -> Goal:
         found, wanted = check.trace.bytes_under_way, least(run)
         if _has_hazard(check):
             return check.claim("overlap", False, "Overlap counts once there is no hazard.")
-        told = f"While a block reads a tile, {found:,} bytes of later tiles are on their way"
-        if found >= wanted:
-            return check.claim("overlap", True, f"{told}.")
-        return check.claim(
-            "overlap", False, f"{told} at most; {wanted:,} could be. Ask for them before you work, not after."
-        )
+        sentence = f"While a block reads a tile, {found:,} bytes of later tiles are under way."
+        if found < wanted:
+            sentence = (
+                f"While a block reads a tile, at most {found:,} bytes of later tiles are under way; it could"
+                f" be {wanted:,}. Ask for them before you work, and wait for no more than the tile you read."
+            )
+        return check.claim("overlap", found >= wanted, sentence)
 
     return Goal("overlap", points, claim)
 

@@ -42,7 +42,7 @@ class Shape:
 
 def build(variant: Variant) -> Lab:
     """The lab of one variant."""
-    shape = Shape(variant.choice(64, 32, 96), variant.choice(2, 3, 4))
+    shape = Shape(variant.choice(64, 96, 128), variant.choice(2, 3, 4))
     return Lab(
         name="async_pipelines_stages",
         title="A copy behind the work",
