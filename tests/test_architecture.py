@@ -60,13 +60,18 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
     "checks": (f"{ACCESS} memory trace", "numpy"),
     # Labs: kernels and records to compare with, drawings and a GPU only when asked for.
     "labs": (
-        f"{ACCESS} memory {LAYOUT} trace checks results display kernels figures? measure? ptx",
+        f"{ACCESS} memory {LAYOUT} trace checks results display pipeline bottleneck profiler search records kernels figures? measure? ptx",
         "numpy numba IPython",
     ),
     "grading": ("errors text trace labs figures?", "nbformat joblib rich"),
     "claims": (
         f"{ACCESS} memory {LAYOUT} search trace? records results display kernels? experiments?",
         "numpy",
+    ),
+    # Cases from the field: model and tracer on small kernels of their own.
+    "field_cases": (
+        f"{ACCESS} memory {LAYOUT} search trace display records? results? profiler? lowering? ptx",
+        "numpy numba",
     ),
     "__init__": (
         f"{ACCESS} memory {LAYOUT} search trace checks records results bottleneck validation pipeline display"
