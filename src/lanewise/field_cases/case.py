@@ -61,7 +61,7 @@ class Trial:
     def compare(self, what: str, expected: Found, found: Any, source: str = "model") -> Found:
         """Write down one number; gives back what was found."""
         self.findings.append(Finding(what, expected, found, source))
-        return found  # type: ignore[no-any-return]
+        return found
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def c01(trial: Trial) -> Answer:
         f"Each load takes {degree} wavefronts where 1 would do, {degree - 1} too many. Two warps: {excess}."
         " The counter counts wavefronts beyond the least, not lanes and not pairs. The trace finds a second"
         " fault: most of the words are read before anything is stored there.",
-        do="Subtract the least number of wavefronts from the number counted. That is what they call conflicts.",
+        do="Subtract the least number of wavefronts from the number counted: those are the conflicts.",
     )
 
 
