@@ -19,8 +19,9 @@ from lanewise.errors import InvalidLaunch
 from lanewise.labs.goals import Goal
 from lanewise.labs.runs import InvalidLab, Run
 from lanewise.labs.verdict import RESULT, Judged, Verdict
+from lanewise.ptx.operands import WrongOperand
 from lanewise.trace import KernelFault, KernelLimit, Trace, UnsupportedConstruct, trace
-from lanewise.trace.source import LEFT_OPEN, Function, function_of
+from lanewise.trace.source import LEFT_OPEN, DeviceFunction, Function, function_of
 
 # A kernel that needs more than this on the small sizes of a lab does not end.
 STEPS, SECONDS = 200_000, 20.0
@@ -71,8 +72,9 @@ class KernelTask:
         return _without_docstring(self.starter, self.name) if self.starter else ""
 
     def is_untouched(self, function: Function) -> bool:
-        """Whether a function, or a name it uses, is still `...`, or it is the starter but for comments."""
-        if any(_is_open(function, node) for node in ast.walk(function.tree)):
+        """Whether `...` is left in a function, in one that it calls or in a name that they use; or whether it
+        is the starter but for comments."""
+        if any(_is_open(one, node) for one in _with_callees(function) for node in ast.walk(one.tree)):
             return True
         if not self.starter:
             return False
@@ -102,7 +104,7 @@ class KernelTask:
             return self._empty("refused", str(error))
         except KernelLimit as error:
             return self._empty("endless", str(error))
-        except (KernelFault, InvalidLaunch) as error:
+        except (KernelFault, InvalidLaunch, WrongOperand) as error:
             return self._empty("faulty", str(error))
         return self._verdict(checks)
 
@@ -207,12 +209,39 @@ def _judged(name: str, points: float, runs: list[tuple[Run, Check]], *, counts: 
 
 
 def _is_open(function: Function, node: ast.AST) -> bool:
-    if isinstance(node, ast.Name) and node.id not in function.local_names:
-        try:
-            return function.lookup(node.id) is LEFT_OPEN
-        except KeyError:
-            return False
+    if isinstance(node, ast.Name):
+        return _outside(function, node) is LEFT_OPEN
     return isinstance(node, ast.Constant) and node.value is ...
+
+
+def _outside(function: Function, node: ast.Name) -> Any:
+    """What a name stands for that is no variable of the function; None if nothing does."""
+    if node.id in function.local_names:
+        return None
+    try:
+        return function.lookup(node.id)
+    except KeyError:
+        return None
+
+
+def _with_callees(function: Function) -> list[Function]:
+    """A function and those that it uses by name, directly or not, each once."""
+    found = {_identity(function): function}
+    ahead = [function]
+    while ahead:
+        one = ahead.pop()
+        for node in ast.walk(one.tree):
+            entity = _outside(one, node) if isinstance(node, ast.Name) else None
+            if isinstance(entity, DeviceFunction):
+                entity = function_of(entity.plain)
+            if isinstance(entity, Function) and _identity(entity) not in found:
+                found[_identity(entity)] = entity
+                ahead.append(entity)
+    return list(found.values())
+
+
+def _identity(function: Function) -> tuple[str, int]:
+    return function.filename, function.tree.lineno
 
 
 def _same_code(one: ast.FunctionDef, other: ast.FunctionDef) -> bool:
