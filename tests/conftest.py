@@ -1,10 +1,28 @@
 """What every test may ask for; a marked test whose need is not met is skipped, and says why."""
 
 from functools import cache
+from typing import Any
 
 import pytest
 
 from tools.site import CHROMIUM_NAMES, find_chromium
+
+# Each test of these files goes to the worker that is free: they take long and share nothing.
+SPREAD = ("tests/kernels/test_compile.py",)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadscope` a file's tests, and a notebook's cells, stay on one worker; the spread ones come last."""
+    if config.getoption("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Spreading(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid if nodeid.startswith(SPREAD) else super()._split_scope(nodeid)
+
+    return Spreading(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
