@@ -57,7 +57,8 @@ def shared_bytes(points: int, most: int, least: int = 0) -> Goal:
 
     def claim(check: Check, run: Run) -> Check:
         used = check.trace.shared_bytes
-        allowed = f"at most {most:,}" if not least else f"{least:,} to {most:,}"
+        exact = f"just {most:,}" if least == most else f"{least:,} to {most:,}"
+        allowed = exact if least else f"at most {most:,}"
         return check.claim(
             "shared bytes",
             least <= used <= most,
