@@ -58,6 +58,8 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
     "bottleneck": ("errors text machine records display trace?", ""),
     "figures": (f"{ACCESS} memory {LAYOUT} pipeline", "numpy matplotlib"),
     "checks": (f"{ACCESS} memory trace", "numpy"),
+    "testing": ("checks trace", ""),
+    "formulas": (ACCESS, ""),
     # Labs: kernels and records to compare with, drawings and a GPU only when asked for.
     "labs": (
         f"{ACCESS} memory {LAYOUT} trace checks results display pipeline bottleneck profiler search records kernels figures? measure? ptx",

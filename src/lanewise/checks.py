@@ -114,6 +114,13 @@ class Check:
             f"{allowed}.",
         )
 
+    def shared_bytes(self, max: int) -> Self:
+        """Claim that a block takes at most `max` bytes of shared memory."""
+        _require_limit("max", max)
+        used = self.trace.shared_bytes
+        sentence = f"A block takes {used:,} bytes of shared memory, at most {max:,} allowed."
+        return self.claim("shared bytes", used <= max, sentence)
+
     def global_sectors_per_request(
         self, max: float = 4, op: str | None = None, line: int | None = None
     ) -> Self:
