@@ -15,9 +15,10 @@ import operator
 import re
 from collections.abc import Callable
 
-from lanewise.access import FULL_MASK, WarpAccess
+from lanewise.access import WarpAccess
 from lanewise.errors import InvalidAccess
 from lanewise.instructions import INSTRUCTIONS
+from lanewise.machine import FULL_MASK
 
 LONGEST = 500  # characters
 LARGEST = 2**62  # no number on the way may be larger
