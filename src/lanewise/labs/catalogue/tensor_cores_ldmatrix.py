@@ -210,27 +210,33 @@ def _fragments(width: int) -> KernelTask:
 @cuda.jit
 def padded_by_two(a, b, c):
     """Fault: rows padded by two halves do not start at multiples of 16 bytes."""
-    tile_a, tile_b = cuda.shared.array(ROOM_A, float16), cuda.shared.array(ROOM_B, float16)
-    thread, row0, col0 = cuda.threadIdx.x, cuda.blockIdx.y * ROWS, cuda.blockIdx.x * COLS
+    tile_a = cuda.shared.array(ROOM_A, float16)
+    tile_b = cuda.shared.array(ROOM_B, float16)
+    thread = cuda.threadIdx.x
+    row0, col0 = cuda.blockIdx.y * ROWS, cuda.blockIdx.x * COLS
     lane, warp = thread % 32, thread // 32
     zero = float32(0)
     left, right = (zero, zero, zero, zero), (zero, zero, zero, zero)
     for k0 in range(0, a.shape[1], DEPTH):
         row, col = thread // 8, thread % 8 * 8
-        ptx.store8(tile_a, row * (DEPTH + 2) + col, ptx.load8(a, (row0 + row, k0 + col)))
+        chunk = ptx.load8(a, (row0 + row, k0 + col))
+        ptx.store8(tile_a, row * (DEPTH + 2) + col, chunk)
         for row in range(thread // 8, DEPTH, 16):
-            ptx.store8(tile_b, row * (COLS + 2) + col, ptx.load8(b, (k0 + row, col0 + col)))
+            chunk = ptx.load8(b, (k0 + row, col0 + col))
+            ptx.store8(tile_b, row * (COLS + 2) + col, chunk)
         cuda.syncthreads()  # the tiles are full before a warp reads them
         for k in range(0, DEPTH, 16):
             row, col = lane % 16, k + lane // 16 * 8
-            a0, a1, a2, a3 = ptx.ldmatrix_x4(tile_a, row * (DEPTH + 2) + col)
+            at = row * (DEPTH + 2) + col
+            a0, a1, a2, a3 = ptx.ldmatrix_x4(tile_a, at)
             row, col = k + lane % 16, 16 * warp + lane // 16 * 8
-            b0, b1, b2, b3 = ptx.ldmatrix_x4_trans(tile_b, row * (COLS + 2) + col)
+            at = row * (COLS + 2) + col
+            b0, b1, b2, b3 = ptx.ldmatrix_x4_trans(tile_b, at)
             left = ptx.mma_m16n8k8_f16((a0, a1), b0, left)
             left = ptx.mma_m16n8k8_f16((a2, a3), b1, left)
             right = ptx.mma_m16n8k8_f16((a0, a1), b2, right)
             right = ptx.mma_m16n8k8_f16((a2, a3), b3, right)
-        cuda.syncthreads()  # all warps are done before the tiles are refilled
+        cuda.syncthreads()  # all are done before the tiles are refilled
     row, col = row0 + lane // 4, col0 + 16 * warp + lane % 4 * 2
     for i in range(2):
         c[row, col + i], c[row + 8, col + i] = left[i], left[2 + i]
@@ -240,27 +246,33 @@ def padded_by_two(a, b, c):
 @cuda.jit
 def no_transpose(a, b, c):
     """Fault: B lies in its rows, and the fetch does not transpose it."""
-    tile_a, tile_b = cuda.shared.array(ROOM_A, float16), cuda.shared.array(ROOM_B, float16)
-    thread, row0, col0 = cuda.threadIdx.x, cuda.blockIdx.y * ROWS, cuda.blockIdx.x * COLS
+    tile_a = cuda.shared.array(ROOM_A, float16)
+    tile_b = cuda.shared.array(ROOM_B, float16)
+    thread = cuda.threadIdx.x
+    row0, col0 = cuda.blockIdx.y * ROWS, cuda.blockIdx.x * COLS
     lane, warp = thread % 32, thread // 32
     zero = float32(0)
     left, right = (zero, zero, zero, zero), (zero, zero, zero, zero)
     for k0 in range(0, a.shape[1], DEPTH):
         row, col = thread // 8, thread % 8 * 8
-        ptx.store8(tile_a, row * (DEPTH + 8) + col, ptx.load8(a, (row0 + row, k0 + col)))
+        chunk = ptx.load8(a, (row0 + row, k0 + col))
+        ptx.store8(tile_a, row * (DEPTH + 8) + col, chunk)
         for row in range(thread // 8, DEPTH, 16):
-            ptx.store8(tile_b, row * (COLS + 8) + col, ptx.load8(b, (k0 + row, col0 + col)))
+            chunk = ptx.load8(b, (k0 + row, col0 + col))
+            ptx.store8(tile_b, row * (COLS + 8) + col, chunk)
         cuda.syncthreads()  # the tiles are full before a warp reads them
         for k in range(0, DEPTH, 16):
             row, col = lane % 16, k + lane // 16 * 8
-            a0, a1, a2, a3 = ptx.ldmatrix_x4(tile_a, row * (DEPTH + 8) + col)
+            at = row * (DEPTH + 8) + col
+            a0, a1, a2, a3 = ptx.ldmatrix_x4(tile_a, at)
             row, col = k + lane % 16, 16 * warp + lane // 16 * 8
-            b0, b1, b2, b3 = ptx.ldmatrix_x4(tile_b, row * (COLS + 8) + col)
+            at = row * (COLS + 8) + col
+            b0, b1, b2, b3 = ptx.ldmatrix_x4(tile_b, at)
             left = ptx.mma_m16n8k8_f16((a0, a1), b0, left)
             left = ptx.mma_m16n8k8_f16((a2, a3), b1, left)
             right = ptx.mma_m16n8k8_f16((a0, a1), b2, right)
             right = ptx.mma_m16n8k8_f16((a2, a3), b3, right)
-        cuda.syncthreads()  # all warps are done before the tiles are refilled
+        cuda.syncthreads()  # all are done before the tiles are refilled
     row, col = row0 + lane // 4, col0 + 16 * warp + lane % 4 * 2
     for i in range(2):
         c[row, col + i], c[row + 8, col + i] = left[i], left[2 + i]
@@ -270,27 +282,33 @@ def no_transpose(a, b, c):
 @cuda.jit
 def torn(a, b, c):
     """Fault: the XOR moves groups of four halves, so it tears the chunks of eight apart."""
-    tile_a, tile_b = cuda.shared.array(ROOM_A, float16), cuda.shared.array(ROOM_B, float16)
-    thread, row0, col0 = cuda.threadIdx.x, cuda.blockIdx.y * ROWS, cuda.blockIdx.x * COLS
+    tile_a = cuda.shared.array(ROOM_A, float16)
+    tile_b = cuda.shared.array(ROOM_B, float16)
+    thread = cuda.threadIdx.x
+    row0, col0 = cuda.blockIdx.y * ROWS, cuda.blockIdx.x * COLS
     lane, warp = thread % 32, thread // 32
     zero = float32(0)
     left, right = (zero, zero, zero, zero), (zero, zero, zero, zero)
     for k0 in range(0, a.shape[1], DEPTH):
         row, col = thread // 8, thread % 8 * 8
-        ptx.store8(tile_a, row * DEPTH + (col ^ (row & 7) << 2), ptx.load8(a, (row0 + row, k0 + col)))
+        chunk = ptx.load8(a, (row0 + row, k0 + col))
+        ptx.store8(tile_a, row * DEPTH + (col ^ (row & 7) << 2), chunk)
         for row in range(thread // 8, DEPTH, 16):
-            ptx.store8(tile_b, row * COLS + (col ^ (row & 7) << 2), ptx.load8(b, (k0 + row, col0 + col)))
+            chunk = ptx.load8(b, (k0 + row, col0 + col))
+            ptx.store8(tile_b, row * COLS + (col ^ (row & 7) << 2), chunk)
         cuda.syncthreads()  # the tiles are full before a warp reads them
         for k in range(0, DEPTH, 16):
             row, col = lane % 16, k + lane // 16 * 8
-            a0, a1, a2, a3 = ptx.ldmatrix_x4(tile_a, row * DEPTH + (col ^ (row & 7) << 2))
+            at = row * DEPTH + (col ^ (row & 7) << 2)
+            a0, a1, a2, a3 = ptx.ldmatrix_x4(tile_a, at)
             row, col = k + lane % 16, 16 * warp + lane // 16 * 8
-            b0, b1, b2, b3 = ptx.ldmatrix_x4_trans(tile_b, row * COLS + (col ^ (row & 7) << 2))
+            at = row * COLS + (col ^ (row & 7) << 2)
+            b0, b1, b2, b3 = ptx.ldmatrix_x4_trans(tile_b, at)
             left = ptx.mma_m16n8k8_f16((a0, a1), b0, left)
             left = ptx.mma_m16n8k8_f16((a2, a3), b1, left)
             right = ptx.mma_m16n8k8_f16((a0, a1), b2, right)
             right = ptx.mma_m16n8k8_f16((a2, a3), b3, right)
-        cuda.syncthreads()  # all warps are done before the tiles are refilled
+        cuda.syncthreads()  # all are done before the tiles are refilled
     row, col = row0 + lane // 4, col0 + 16 * warp + lane % 4 * 2
     for i in range(2):
         c[row, col + i], c[row + 8, col + i] = left[i], left[2 + i]
@@ -300,27 +318,33 @@ def torn(a, b, c):
 @cuda.jit
 def one_sided(a, b, c):
     """Fault: the fetch of B forgets the swizzle that the fill has."""
-    tile_a, tile_b = cuda.shared.array(ROOM_A, float16), cuda.shared.array(ROOM_B, float16)
-    thread, row0, col0 = cuda.threadIdx.x, cuda.blockIdx.y * ROWS, cuda.blockIdx.x * COLS
+    tile_a = cuda.shared.array(ROOM_A, float16)
+    tile_b = cuda.shared.array(ROOM_B, float16)
+    thread = cuda.threadIdx.x
+    row0, col0 = cuda.blockIdx.y * ROWS, cuda.blockIdx.x * COLS
     lane, warp = thread % 32, thread // 32
     zero = float32(0)
     left, right = (zero, zero, zero, zero), (zero, zero, zero, zero)
     for k0 in range(0, a.shape[1], DEPTH):
         row, col = thread // 8, thread % 8 * 8
-        ptx.store8(tile_a, row * DEPTH + (col ^ (row & 7) << 3), ptx.load8(a, (row0 + row, k0 + col)))
+        chunk = ptx.load8(a, (row0 + row, k0 + col))
+        ptx.store8(tile_a, row * DEPTH + (col ^ (row & 7) << 3), chunk)
         for row in range(thread // 8, DEPTH, 16):
-            ptx.store8(tile_b, row * COLS + (col ^ (row & 7) << 3), ptx.load8(b, (k0 + row, col0 + col)))
+            chunk = ptx.load8(b, (k0 + row, col0 + col))
+            ptx.store8(tile_b, row * COLS + (col ^ (row & 7) << 3), chunk)
         cuda.syncthreads()  # the tiles are full before a warp reads them
         for k in range(0, DEPTH, 16):
             row, col = lane % 16, k + lane // 16 * 8
-            a0, a1, a2, a3 = ptx.ldmatrix_x4(tile_a, row * DEPTH + (col ^ (row & 7) << 3))
+            at = row * DEPTH + (col ^ (row & 7) << 3)
+            a0, a1, a2, a3 = ptx.ldmatrix_x4(tile_a, at)
             row, col = k + lane % 16, 16 * warp + lane // 16 * 8
-            b0, b1, b2, b3 = ptx.ldmatrix_x4_trans(tile_b, row * COLS + col)
+            at = row * COLS + col
+            b0, b1, b2, b3 = ptx.ldmatrix_x4_trans(tile_b, at)
             left = ptx.mma_m16n8k8_f16((a0, a1), b0, left)
             left = ptx.mma_m16n8k8_f16((a2, a3), b1, left)
             right = ptx.mma_m16n8k8_f16((a0, a1), b2, right)
             right = ptx.mma_m16n8k8_f16((a2, a3), b3, right)
-        cuda.syncthreads()  # all warps are done before the tiles are refilled
+        cuda.syncthreads()  # all are done before the tiles are refilled
     row, col = row0 + lane // 4, col0 + 16 * warp + lane % 4 * 2
     for i in range(2):
         c[row, col + i], c[row + 8, col + i] = left[i], left[2 + i]
@@ -330,27 +354,33 @@ def one_sided(a, b, c):
 @cuda.jit
 def few_bits(a, b, c):
     """Fault: two bits of the row are too few for B's rows of 128 bytes: rows 4 apart still meet."""
-    tile_a, tile_b = cuda.shared.array(ROOM_A, float16), cuda.shared.array(ROOM_B, float16)
-    thread, row0, col0 = cuda.threadIdx.x, cuda.blockIdx.y * ROWS, cuda.blockIdx.x * COLS
+    tile_a = cuda.shared.array(ROOM_A, float16)
+    tile_b = cuda.shared.array(ROOM_B, float16)
+    thread = cuda.threadIdx.x
+    row0, col0 = cuda.blockIdx.y * ROWS, cuda.blockIdx.x * COLS
     lane, warp = thread % 32, thread // 32
     zero = float32(0)
     left, right = (zero, zero, zero, zero), (zero, zero, zero, zero)
     for k0 in range(0, a.shape[1], DEPTH):
         row, col = thread // 8, thread % 8 * 8
-        ptx.store8(tile_a, row * DEPTH + (col ^ (row & 7) << 3), ptx.load8(a, (row0 + row, k0 + col)))
+        chunk = ptx.load8(a, (row0 + row, k0 + col))
+        ptx.store8(tile_a, row * DEPTH + (col ^ (row & 7) << 3), chunk)
         for row in range(thread // 8, DEPTH, 16):
-            ptx.store8(tile_b, row * COLS + (col ^ (row & 3) << 3), ptx.load8(b, (k0 + row, col0 + col)))
+            chunk = ptx.load8(b, (k0 + row, col0 + col))
+            ptx.store8(tile_b, row * COLS + (col ^ (row & 3) << 3), chunk)
         cuda.syncthreads()  # the tiles are full before a warp reads them
         for k in range(0, DEPTH, 16):
             row, col = lane % 16, k + lane // 16 * 8
-            a0, a1, a2, a3 = ptx.ldmatrix_x4(tile_a, row * DEPTH + (col ^ (row & 7) << 3))
+            at = row * DEPTH + (col ^ (row & 7) << 3)
+            a0, a1, a2, a3 = ptx.ldmatrix_x4(tile_a, at)
             row, col = k + lane % 16, 16 * warp + lane // 16 * 8
-            b0, b1, b2, b3 = ptx.ldmatrix_x4_trans(tile_b, row * COLS + (col ^ (row & 3) << 3))
+            at = row * COLS + (col ^ (row & 3) << 3)
+            b0, b1, b2, b3 = ptx.ldmatrix_x4_trans(tile_b, at)
             left = ptx.mma_m16n8k8_f16((a0, a1), b0, left)
             left = ptx.mma_m16n8k8_f16((a2, a3), b1, left)
             right = ptx.mma_m16n8k8_f16((a0, a1), b2, right)
             right = ptx.mma_m16n8k8_f16((a2, a3), b3, right)
-        cuda.syncthreads()  # all warps are done before the tiles are refilled
+        cuda.syncthreads()  # all are done before the tiles are refilled
     row, col = row0 + lane // 4, col0 + 16 * warp + lane % 4 * 2
     for i in range(2):
         c[row, col + i], c[row + 8, col + i] = left[i], left[2 + i]
