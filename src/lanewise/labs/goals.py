@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lanewise.checks import Check
 from lanewise.labs.runs import Run
+from lanewise.memory import global_cost
 from lanewise.trace.sites import Site
 
 Claiming = Callable[[Check, Run], Check]
@@ -91,11 +92,13 @@ def global_sectors(points: int, most: Callable[[Run], int]) -> Goal:
         space = check.trace.global_
         used = space.load.sectors + space.store.sectors
         limit = most(run)
-        return check.claim(
-            "sectors",
-            used <= limit,
-            f"Global loads and stores touch {used:,} sectors; at most {limit:,} are allowed.",
-        )
+        sentence = f"Global loads and stores touch {used:,} sectors; at most {limit:,} are allowed."
+        if used <= limit:
+            return check.claim("sectors", True, sentence)
+        worst = max((*space.load.sites, *space.store.sites), key=lambda site: site.sectors)
+        why = f" Most, {worst.sectors:,}, are touched at line {worst.line}"
+        why += f": {global_cost(worst.example)}" if worst.example else "."
+        return check.claim("sectors", False, sentence + why, worst.example, worst.line)
 
     return Goal("sectors", points, claim)
 
