@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from lanewise.display import Sentence, say
 from lanewise.errors import Error
 from lanewise.labs.kernels import KernelTask
 from lanewise.labs.runs import Run
-from lanewise.text import significant
+from lanewise.text import count, significant
 from lanewise.trace.source import function_of
 
 # What float32 sums may differ by where a GPU fuses multiply and add, or adds in another order.
@@ -33,9 +34,19 @@ def measured(task: KernelTask, answer: Any) -> Sentence:
     if answer is ... or answer is None or task.is_untouched(function_of(answer)):
         return say(f"`{task.name}` is not written yet, so it was not launched.")
     try:
-        return _timed(task, task.wrap(answer) if task.wrap else answer)
+        return _timed(task, launchable(task, answer))
     except UnsupportedCapability as error:
         return say(f"Not launched here. {error} The counts above are those of `{task.machine}`.")
+    except WrongOnGpu as error:
+        return say(f"Launched, but not timed: a wrong result has no time. {error}")
+
+
+def launchable(task: KernelTask, answer: Any) -> Any:
+    """The kernel to launch for an answer: the answer, or what calls it, compiled for a GPU."""
+    from numba import cuda
+
+    kernel = task.wrap(answer) if task.wrap else answer
+    return cuda.jit(kernel) if isinstance(kernel, FunctionType) else kernel
 
 
 def launched(kernel: Any, run: Run) -> dict[str, np.ndarray]:
@@ -54,10 +65,11 @@ def launched(kernel: Any, run: Run) -> dict[str, np.ndarray]:
 def require_right(run: Run, outputs: dict[str, np.ndarray]) -> None:
     """Raise `WrongOnGpu` where an output differs from the reference."""
     for name, expected in run.expected.items():
-        try:
-            np.testing.assert_allclose(outputs[name], expected, max(run.rtol, RTOL), run.atol)
-        except AssertionError as error:
-            raise WrongOnGpu(f"On the GPU, {name} is wrong for {run.size}: {error}") from None
+        close = np.isclose(outputs[name], expected, max(run.rtol, RTOL), run.atol)
+        if not close.all():
+            raise WrongOnGpu(
+                f"{name} differs in {count(int((~close).sum()), 'element')} of {close.size:,} for {run.size}."
+            )
 
 
 def _timed(task: KernelTask, kernel: Any) -> Sentence:
@@ -67,7 +79,8 @@ def _timed(task: KernelTask, kernel: Any) -> Sentence:
     require_right(run, launched(kernel, run))
     arrays = [value for value in run.arguments.values() if isinstance(value, np.ndarray)]
     n_bytes = sum(array.nbytes for array in arrays)
-    result = timed(kernel, run.grid, run.block, list(run.arguments.values()), n_bytes)
+    given = list(run.arguments.values())
+    result = timed(kernel, run.grid, run.block, given, n_bytes, run.dynamic_shared_bytes)
     if result is None:
         return say("No GPU, so there is no time to show.")
     return say(

@@ -34,6 +34,7 @@ def timed(
     block: int | tuple[int, ...],
     arguments: Sequence[Any],
     useful_bytes: int,
+    dynamic_shared_bytes: int = 0,
 ) -> Timed | None:
     """Time launches of a kernel on this machine's GPU, each with a cold L2 cache; None where there is none.
 
@@ -43,7 +44,7 @@ def timed(
     if why_unfit():
         return None
     gpu = import_module("lanewise.measure.gpu").NumbaGpu()
-    return time_on(gpu, gpu_name(), kernel, grid, block, arguments, useful_bytes)
+    return time_on(gpu, gpu_name(), kernel, grid, block, arguments, useful_bytes, dynamic_shared_bytes)
 
 
 def time_on(
@@ -54,10 +55,12 @@ def time_on(
     block: int | tuple[int, ...],
     arguments: Sequence[Any],
     useful_bytes: int,
+    dynamic_shared_bytes: int = 0,
 ) -> Timed:
     """The same on a given GPU."""
     held = [gpu.put(value) if isinstance(value, np.ndarray) else value for value in arguments]
-    works = [Work(lambda: kernel[grid, block](*held)), Work(gpu.copier(useful_bytes))]
+    launch = (grid, block, 0, dynamic_shared_bytes) if dynamic_shared_bytes else (grid, block)
+    works = [Work(lambda: kernel[launch](*held)), Work(gpu.copier(useful_bytes))]
     gpu.sample(works, WARM_UPS)
     us, copy_us = (statistics.median(samples) for samples in gpu.sample(works, SAMPLES))
     return Timed(name, us, copy_us)
