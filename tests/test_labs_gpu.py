@@ -65,5 +65,4 @@ def test_a_solution_is_timed(name: str, task_name: str, monkeypatch: pytest.Monk
     text = solution_text(name, task_name)
     monkeypatch.setattr("lanewise.labs.gpu.function_of", lambda answer: read_answer(lab, task_name, text))
     said = str(measured(task, live(lab, task_name, text)))
-    print(f"{name} {task_name}: {said}")
     assert "Right result." in said
