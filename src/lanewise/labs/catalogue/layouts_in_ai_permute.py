@@ -58,9 +58,7 @@ def _shapes(variant: Variant) -> Answers:
     return Answers(
         "shapes",
         (
-            _stride(
-                "image_stride", f"An image of {shape}, NCHW, seen as NHWC by a permuted view", nchw, "image"
-            ),
+            _stride("image_stride", f"Images of {shape}, NCHW, as a permuted view NHWC", nchw, "image"),
             _stride("channel_stride", "The same view", size, "channel"),
             _sectors(
                 "store_across",
@@ -72,18 +70,18 @@ def _shapes(variant: Variant) -> Answers:
             _sectors(
                 "load_across",
                 f"Lane `i` is to store `dst[i]`, into NHWC memory of {few} channels. So it loads"
-                f" `src[i % {few} * {size} + i // {few}]`, from NCHW memory of {size} pixels. How many sectors"
-                " does the load touch?",
+                f" `src[i % {few} * {size} + i // {few}]`, from NCHW memory of {size} pixels. How many"
+                " sectors does the load touch?",
                 lambda lane: lane % few * size + lane // few,
-                "Which channels do the lanes want, and which pixels of each? Each channel is a run of its own.",
+                "Which channels do the lanes want, and which pixels of each? A channel is a run of its own.",
             ),
             Question(
                 "usual_tile",
-                f"The transpose of the padding chapter stores rows of `dst`: here the {few} channels of a pixel"
-                f" with each request. How many requests does it make to store {LANES} pixels?",
+                f"The transpose of the padding chapter stores rows of `dst`: here the {few} channels of a"
+                f" pixel with each request. How many requests does it make to store {LANES} pixels?",
                 LANES,
                 "How many lanes of such a request have something to store, and how many pixels are these?",
-                f"Requests of all {LANES} lanes would be {few}: with few channels, that tile is mostly empty.",
+                f"Requests of all {LANES} lanes would be {few}: most of that tile is empty.",
             ),
             _wavefronts("tile_odd", few, few),
             _wavefronts("tile_even", even, even),
@@ -102,7 +100,7 @@ def _stride(name: str, view: str, answer: int, axis: str) -> Question:
     )
 
 
-def _sectors(name: str, text: str, of_lane: Callable[[int], int], nudge: str) -> Question:
+def _sectors(name: str, text: str, of_lane: Callable[[Any], Any], nudge: str) -> Question:
     access = WarpAccess.from_formula("ld.global.b32", lambda lane: FLOAT_BYTES * of_lane(lane))
     return Question(
         name,
@@ -120,7 +118,7 @@ def _wavefronts(name: str, channels: int, pitch: int) -> Question:
     return Question(
         name,
         f"A tile in shared memory holds {channels} channels, then the next pixel; from pixel to pixel it is"
-        f" {pitch} floats. Lane after lane stores one channel of a pixel. How many wavefronts?",
+        f" {pitch} floats. Lane `i` stores channel 0 of pixel `i`. How many wavefronts?",
         shared_cost(access).wavefronts,
         "What has the distance in common with the number of banks?",
         "Lanes meet as often as the distance and the number of banks have a common factor.",
@@ -163,7 +161,7 @@ def _to_nhwc(threads: int, pixels: int) -> KernelTask:
         goals=(
             global_sectors(5, _enough_sectors),
             no_conflicts(4),
-            shared_bytes(1, most=MOST * pixels * FLOAT_BYTES),
+            shared_bytes(1, most=MOST * pixels * FLOAT_BYTES, least=1),
             no_hazards(2),
         ),
         timed=(32, 3, 512, 512),
@@ -178,7 +176,7 @@ def _hidden(rng: np.random.Generator) -> tuple[Any, ...]:
 
 
 def _enough_sectors(run: Run) -> int:
-    """What a load and a store of each float need, and one sector more for a request that starts inside one."""
+    """What one load and one store of each float need, and a sector more for a request that is torn."""
     n_images, n_channels, n_pixels = run.arguments["src"].shape
     return n_images * (n_channels * _torn(n_pixels) + _torn(n_pixels * n_channels))
 
