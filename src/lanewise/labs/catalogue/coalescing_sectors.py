@@ -85,7 +85,7 @@ def _sectors(variant: Variant) -> Answers:
 
 
 def _question(
-    name: str, index: str, kind: str, of_lane: Callable[[int], int], bits: int = 32, mask: int = 2**32 - 1
+    name: str, index: str, kind: str, of_lane: Callable[[Any], Any], bits: int = 32, mask: int = 2**32 - 1
 ) -> Question:
     access = WarpAccess.from_formula(f"ld.global.b{bits}", lambda lane: bits // 8 * of_lane(lane), mask)
     formula, _, rest = index.partition(", ")
