@@ -9,7 +9,7 @@ The map, from data to verdict:
 
 - `variant`: the numbers, sizes and planted faults of a seed; seed 0 is the public lab.
 - `runs`: one run of a kernel, its inputs and what must come out; `goals`: what is claimed of the run,
-  `goals_copies` of one with asynchronous copies.
+  `goals_copies` of one with asynchronous copies, `goals_tiles` of one through tiles.
 - `answers` and `kernels`: the two kinds of task. Each judges one answer, a live object in a notebook or what
   the grader has read from a submitted one, and gives a `Verdict`.
 - `verdict`: state, points and sentences, as text, in a notebook, and for nbgrader.

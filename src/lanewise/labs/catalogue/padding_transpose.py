@@ -10,7 +10,8 @@ from lanewise import results
 from lanewise.access import WarpAccess
 from lanewise.kernels import padding
 from lanewise.labs.answers import Answers, Question
-from lanewise.labs.goals import no_conflicts, no_hazards, sectors_per_request, shared_bytes
+from lanewise.labs.goals import no_hazards, shared_bytes
+from lanewise.labs.goals_tiles import in_rows, through_tile
 from lanewise.labs.kernels import KernelTask
 from lanewise.labs.lab import Lab
 from lanewise.labs.runs import Run, poisoned
@@ -82,8 +83,8 @@ def _transpose(rows: int) -> KernelTask:
         hidden=hidden,
         right=4,
         goals=(
-            sectors_per_request(3, most=5),  # 4, and one more where a row starts inside a sector
-            no_conflicts(3),
+            in_rows(3, TILE),
+            through_tile(3, TILE),
             shared_bytes(1, most=TILE * (TILE + 1) * FLOAT_BYTES),
             no_hazards(1),
         ),

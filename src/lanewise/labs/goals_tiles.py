@@ -1,0 +1,67 @@
+"""Goals for kernels that move a matrix through tiles of shared memory, a warp along the rows of either side.
+
+A lane that works alone has no bank conflict and touches one sector at a time. So these goals limit totals:
+what warps need that stand side by side in rows. An index past the edge may be moved to the edge, where a
+guard would leave the access out; the totals allow for that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lanewise.checks import Check
+from lanewise.labs.goals import Goal, global_sectors, no_conflicts
+from lanewise.labs.runs import Run
+from lanewise.machine import SECTOR_BYTES, WARP_LANES
+
+
+def in_rows(points: int, side: int) -> Goal:
+    """Every matrix of a run is moved once, in rows of tiles that are `side` elements wide and high."""
+
+    def most(run: Run) -> int:
+        return sum(sectors_in_rows(array, side) for array in run.arguments.values())
+
+    return Goal("coalesced", points, global_sectors(points, most).claim)
+
+
+def through_tile(points: int, side: int) -> Goal:
+    """The whole result comes from shared memory, without conflicts, and with no more requests than it
+    takes."""
+
+    def claim(check: Check, run: Run) -> Check:
+        result = next(iter(run.expected))
+        shape, n_bytes = run.arguments[result].shape, run.arguments[result].nbytes
+        space = check.trace.shared
+        if space.load.bytes_requested < n_bytes:
+            sentence = f"Only {space.load.bytes_requested:,} of the {n_bytes:,} bytes come from the tile."
+            return check.claim("through the tile", False, sentence)
+        no_conflicts(points).claim(check, run)
+        requests = space.load.requests + space.store.requests
+        limit = 2 * n_tiles(shape, side) * max(1, side * side // WARP_LANES)
+        sentence = f"Warps make {requests:,} requests to the tile; at most {limit:,} are allowed."
+        return check.claim("requests", requests <= limit, sentence)
+
+    return Goal("no bank conflicts", points, claim)
+
+
+def n_tiles(shape: tuple[int, ...], side: int) -> int:
+    """The square tiles that cover a matrix.
+
+    >>> n_tiles((33, 64), 32)
+    4
+    """
+    return -(-shape[0] // side) * -(-shape[1] // side)
+
+
+def sectors_in_rows(array: np.ndarray, side: int) -> int:
+    """The sectors that all rows of all tiles touch, row by row; rows past the edge count as the last one.
+
+    >>> sectors_in_rows(np.zeros((32, 32), np.float32), 32), sectors_in_rows(np.zeros((2, 9), np.float32), 8)
+    (128, 28)
+    """
+    n_rows, n_cols = array.shape
+    row = np.minimum(np.arange(-(-n_rows // side) * side), n_rows - 1)[:, np.newaxis]
+    first = np.arange(0, n_cols, side)
+    last = np.minimum(first + side, n_cols) - 1
+    at_first, at_last = (((row * n_cols + col) * array.itemsize) // SECTOR_BYTES for col in (first, last))
+    return int((at_last - at_first + 1).sum())
