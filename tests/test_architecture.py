@@ -80,6 +80,10 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
         " figures",
         "",
     ),
+    "commands": (
+        f"{ACCESS} memory {LAYOUT} search trace formulas profiler figures?",
+        "numpy typer",
+    ),
     "__main__": ("*", "numpy typer rich"),
 }
 

@@ -1,4 +1,4 @@
-"""The command line: `lanewise measure`, `lanewise counters`, `lanewise reconcile`, `lanewise doctor`."""
+"""The command line; `lanewise --help` lists the commands, some of which are in `lanewise.commands`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from lanewise.errors import Error, Unfit
 try:
     import typer
     from rich.console import Console
+
+    from lanewise.commands.line import add_to
 except ModuleNotFoundError as error:  # with numpy alone the package works; its command line does not
     sys.exit(f"The command line needs {error.name}, which is missing. Run: pip install typer rich")
 
@@ -242,6 +244,9 @@ def doctor() -> None:
         out.print(f"{mark} {what}", highlight=False)
         if problem:
             _say(f"    {problem}")
+
+
+add_to(app)
 
 
 def _why_no_compiler() -> str:

@@ -76,6 +76,14 @@ def from_text(
     return WarpAccess(instruction, addresses, active_mask)
 
 
+def mask_from_text(text: str) -> int:
+    """Active lanes from a number such as `0xffff`; bit `l` is lane `l`. Raises `InvalidFormula`."""
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise InvalidFormula(f"mask {text!r}: write 32 bits as a number, such as 0xffff.") from None
+
+
 def instruction_for(op: str, space: str, n_bytes: int) -> str:
     """The plain load or store of so many bytes for each lane. Raises `InvalidFormula` if there is none."""
     short = {"load": "ld", "store": "st"}
