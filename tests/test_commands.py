@@ -288,5 +288,6 @@ def test_help_names_every_command_with_an_example() -> None:
     text = printed("--help")
     for command in ("banks", "sectors", "trace", "swizzle", "explain", "doctor", "measure"):
         assert command in text
-    for command in (("banks",), ("sectors",), ("trace",), ("explain",), ("swizzle", "find")):
-        assert "Example: lanewise" in printed(*command, "--help")
+    named: list[tuple[str, ...]] = [("banks",), ("sectors",), ("trace",), ("explain",), ("swizzle", "find")]
+    for words in named:
+        assert "Example: lanewise" in printed(*words, "--help")
