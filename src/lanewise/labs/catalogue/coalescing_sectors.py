@@ -142,7 +142,7 @@ def _row_sums(rows: int) -> KernelTask:
         sizes=((2 * rows, 128), (rows + 1, 77)),
         hidden=hidden,
         right=4,
-        goals=(global_sectors(4, _enough_sectors), _no_conflicts(2), no_hazards(2)),
+        goals=(global_sectors(6, _enough_sectors), _no_conflicts(2), no_hazards(2)),
         timed=(1 << 15, 1 << 12),
         before=row_sums_by_lane,
         worth=_worth,

@@ -295,7 +295,7 @@ def starters(FIELDS: int, THREADS: int) -> Mapping[str, Any]:
             for field in range(FIELDS):
                 total += src[i * FIELDS + field]
             for field in range(FIELDS):
-                dst[i * FIELDS + field] = FIELDS * src[i * FIELDS + field] - total
+                dst[i * FIELDS + field] = float32(FIELDS) * src[i * FIELDS + field] - total
 
     kernels = (padded, own_record, unordered, early, centre_by_lane)
     return {kernel.py_func.__name__: kernel for kernel in kernels}
