@@ -294,11 +294,17 @@ class Tracking(Statements):
 
     def _is_own_update(self, site: Site, times: np.ndarray) -> np.ndarray:
         """Which earlier accesses are this augmented assignment's own read or write, made by other threads."""
-        here = [
-            event is not None and (event.line, event.column) == (site.line, site.column)
-            for event in self.events
-        ]
-        return np.array(here)[times]
+
+        def is_here(event: Site) -> bool:
+            return (event.line, event.column) == (site.line, site.column)
+
+        return self._events_that(is_here, times)
+
+    def _events_that(self, claim: Callable[[Site], bool], times: np.ndarray) -> np.ndarray:
+        """For which times the claim is true of what happened then: few events race in a loop of many."""
+        kinds, which = np.unique(times, return_inverse=True)
+        events = (self.events[int(time)] for time in kinds)
+        return np.array([event is not None and claim(event) for event in events], bool)[which]
 
     def _same_value(
         self, place: Place, value: Any, now: Now, lanes: np.ndarray, earlier: np.ndarray, times: np.ndarray
@@ -306,7 +312,6 @@ class Tracking(Statements):
         """Which colliding stores write what the other thread wrote: benign as long as both go on doing so."""
         if value is None or place.mask is None:
             return np.zeros(len(lanes), bool)
-        stores = np.array([event is not None and event.op == "store" for event in self.events])
         mine = np.broadcast_to(np.atleast_2d(value), self.shape)
         held = np.broadcast_to(np.atleast_2d(place.storage.gather(place, self.shape)), self.shape)
         chosen = place.mask.full
@@ -320,7 +325,7 @@ class Tracking(Statements):
         other = np.where(same_instruction, mine[:, np.minimum(winner, mine.shape[1] - 1)], held[:, lanes])
         own = mine[:, lanes]
         equal = ((own == other) | ((own != own) & (other != other))).all(axis=0)
-        return equal & stores[times]
+        return equal & self._events_that(lambda event: event.op == "store", times)
 
     def _log_race(
         self,
