@@ -10,7 +10,7 @@ COLAB_PYTHON ?= python3.13
 COLAB := .venv-colab
 NBGRADER := .venv-nbgrader
 
-# --dist loadscope keeps the cells of a notebook on one worker, in order.
+# --dist loadscope keeps the cells of a notebook on one worker, in order; tests/conftest.py says which tests it may part.
 PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n auto --dist loadscope
 # Strict: every output is compared. tools/nbval.cfg says what is not.

@@ -136,7 +136,12 @@ def refusals() -> dict[tuple[frozenset[str], tuple[int, int]], Any]:
 REFUSALS = refusals()
 
 
-@pytest.mark.parametrize("kernel", CASES, ids=lambda kernel: kernel.py_func.__name__)
+# The longest first, so that those that come last are short and workers end together.
+@pytest.mark.parametrize(
+    "kernel",
+    sorted(CASES, key=lambda kernel: -len(inspect.getsource(kernel.py_func))),
+    ids=lambda kernel: kernel.py_func.__name__,
+)
 def test_a_kernel_compiles_where_its_instructions_exist(kernel: Any, tmp_path: Any) -> None:
     steps = sorted({needs for name in intrinsics_of(kernel) for needs, _ in DECLARED[name].lowerings})
     for _, group in groupby(TARGETS.items(), key=lambda entry: [step <= entry[1] for step in steps]):
