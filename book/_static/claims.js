@@ -1,6 +1,8 @@
 // The bar above the audit's list: by article, topic, verdict and words. Entries are the articles that the page
 // holds (book/_ext/claims_page.py); nothing is fetched. The choice stands in the address, so that it can be shared.
 
+import { element, labelled } from "./filter_bar.js";
+
 const VERDICTS = ["ok", "imprecise", "wrong", "hw", "nc"];  // the order in which they are told
 const entries = [...document.querySelectorAll("article.lw-claim")];
 const bar = document.querySelector(".lw-claims-filter");
@@ -105,21 +107,4 @@ function choice(label, name, valueOf, wordsFor) {
   if (name === "verdict") values.sort((one, other) => VERDICTS.indexOf(one) - VERDICTS.indexOf(other));
   select.append(new Option("All", ""), ...values.map(value => new Option(wordsFor(value), value)));
   return labelled(label, select);
-}
-
-/** A control below its label, in a box of their own. */
-function labelled(text, control) {
-  control.id = `filter-by-${text.toLowerCase()}`;
-  const label = element("label", { htmlFor: control.id, textContent: text });
-  element("div", { className: "lw-choice" }).append(label, control);
-  return control;
-}
-
-function element(name, properties) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(properties)) {
-    if (key === "role" || !(key in made)) made.setAttribute(key, value);
-    else made[key] = value;
-  }
-  return made;
 }
