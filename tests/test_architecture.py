@@ -65,7 +65,7 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
         f"{ACCESS} memory {LAYOUT} trace checks results display pipeline bottleneck profiler search records kernels figures? measure? ptx",
         "numpy numba IPython",
     ),
-    "grading": ("errors text trace labs figures?", "nbformat joblib rich"),
+    "grading": ("errors text trace labs", "nbformat joblib"),
     "claims": (
         f"{ACCESS} memory {LAYOUT} search trace? records results display kernels? experiments?",
         "numpy",
@@ -81,8 +81,8 @@ MAY_IMPORT: dict[str, tuple[str, str]] = {
         "",
     ),
     "commands": (
-        f"{ACCESS} memory {LAYOUT} search trace formulas profiler figures?",
-        "numpy typer",
+        f"{ACCESS} memory {LAYOUT} search trace formulas profiler figures? grading? labs?",
+        "numpy typer rich",
     ),
     "__main__": ("*", "numpy typer rich"),
 }

@@ -16,7 +16,7 @@ try:
     import typer
     from rich.console import Console
 
-    from lanewise.commands.line import add_to
+    from lanewise.commands import grades, line
 except ModuleNotFoundError as error:  # with numpy alone the package works; its command line does not
     sys.exit(f"The command line needs {error.name}, which is missing. Run: pip install typer rich")
 
@@ -246,7 +246,8 @@ def doctor() -> None:
             _say(f"    {problem}")
 
 
-add_to(app)
+line.add_to(app)
+grades.add_to(app)
 
 
 def _why_no_compiler() -> str:

@@ -25,7 +25,7 @@ STUB = "...  # your code"
 # A region that assigns constants becomes `NAME = ...` for each; any other becomes the stub.
 _REGION = re.compile(rf"^([ \t]*){BEGIN}\n(.*?)^[ \t]*{END}$", re.MULTILINE | re.DOTALL)
 _CONSTANT = re.compile(r"([A-Z][A-Z0-9_]*) = .*")
-_LOAD = re.compile(r"""\bload\(\s*(["'])(?P<name>\w+)\1\s*(?:,\s*seed\s*=\s*(?P<seed>\d+)\s*)?\)""")
+_LOAD = re.compile(r"""\bload\(\s*(["'])(?P<name>\w+)\1\s*(?:,\s*seed\s*=\s*(?P<seed>[0-9]{1,10})\s*)?\)""")
 _CHECK = re.compile(r"""\blab\.check\(\s*(["'])(?P<task>\w+)\1""")
 
 
@@ -36,9 +36,19 @@ class InvalidSource(Error):
 def lab_of(notebook: NotebookNode) -> tuple[str, int]:
     """The name and seed of the lab that a source notebook loads. Raises `InvalidSource` if it loads none."""
     for cell in notebook.cells:
-        if cell.cell_type == "code" and (found := _LOAD.search(cell.source)):
-            return found["name"], int(found["seed"] or PUBLIC)
+        if cell.cell_type == "code" and (found := loads(cell.source)):
+            return found
     raise InvalidSource('source: no cell has load("LAB"). Add: lab = load("LAB")')
+
+
+def loads(text: str) -> tuple[str, int] | None:
+    """The name and seed of the lab that a cell's text loads, if it loads one.
+
+    >>> loads('lab = load("padding_transpose", seed=7)')
+    ('padding_transpose', 7)
+    """
+    found = _LOAD.search(text)
+    return (found["name"], int(found["seed"] or PUBLIC)) if found else None
 
 
 def annotated(source: NotebookNode) -> NotebookNode:
