@@ -22,6 +22,7 @@ from lanewise.labs.lab import Lab
 from lanewise.labs.runs import Run, poisoned
 from lanewise.labs.variant import Variant
 from lanewise.memory import shared_cost
+from lanewise.text import count
 
 LANES = 32
 FLOAT_BYTES = 4
@@ -137,7 +138,7 @@ def _peaks(length: int) -> KernelTask:
     def run(rng: np.random.Generator, size: Any) -> Run:
         src = -1 - rng.permutation(size * length).reshape(size, length).astype(np.float32)
         return Run(
-            size=f"{size} runs of {length}",
+            size=f"{count(size, 'run')} of {length}",
             grid=-(-size // LANES),
             block=LANES,
             arguments={"src": src, "dst": poisoned(size)},
