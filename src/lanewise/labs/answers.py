@@ -50,7 +50,8 @@ class Question:
     def _compared(self, given: Any, answer: float | str) -> str:
         if self.accepts is not None:
             reason = self.accepts(given)
-            return f"{self.name}: {given:g} is not right. {reason}" if reason else ""
+            said = given if isinstance(given, str) else f"{given:g}"
+            return f"{self.name}: {said} is not right. {reason}" if reason else ""
         same = given == answer or (
             not isinstance(answer, str) and abs(given - answer) <= self.tolerance * abs(answer)
         )

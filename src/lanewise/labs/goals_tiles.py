@@ -1,4 +1,5 @@
-"""Goals for kernels that move a matrix through tiles of shared memory, a warp along the rows of either side.
+"""Goals for kernels that move a matrix through tiles of shared memory, a warp along the rows of either side,
+and for the layouts of such tiles.
 
 A lane that works alone has no bank conflict and touches one sector at a time. So these goals limit totals:
 what warps need that stand side by side in rows. An index past the edge may be moved to the edge, where a
@@ -13,6 +14,7 @@ from lanewise.checks import Check
 from lanewise.labs.goals import Goal, global_sectors, no_conflicts
 from lanewise.labs.runs import Run
 from lanewise.machine import SECTOR_BYTES, WARP_LANES
+from lanewise.trace.hazards import Hazard
 
 
 def in_rows(points: int, side: int) -> Goal:
@@ -42,6 +44,41 @@ def through_tile(points: int, side: int) -> Goal:
         return check.claim("requests", requests <= limit, sentence)
 
     return Goal("no bank conflicts", points, claim)
+
+
+def own_places(points: int) -> Goal:
+    """A layout: each element has a place of its own, inside the tile, where the access may start."""
+
+    def claim(check: Check, run: Run) -> Check:
+        if found := _broken(check):
+            fact = found.message.partition("; ")[0].partition(". ")[0].rstrip(".")
+            return check.claim("places", False, f"{_BROKEN.get(found.kind, 'This is a hazard')}: {fact}.")
+        return check.claim("places", True, "Every element has a place of its own, inside the tile.")
+
+    return Goal("own places", points, claim)
+
+
+def free_layout(points: int) -> Goal:
+    """A layout: no bank conflict. It counts once every element has its own place."""
+
+    def claim(check: Check, run: Run) -> Check:
+        if _broken(check):
+            return check.claim("bank conflicts", False, "Conflicts are counted once every place is sound.")
+        return no_conflicts(points).claim(check, run)
+
+    return Goal("no bank conflicts", points, claim)
+
+
+_BROKEN = {
+    "out_of_bounds": "A place lies outside of the tile",
+    "shared_race": "Two elements share a place",
+    "misaligned": "A wide access does not start at a multiple of its width",
+    "uninitialized_read": "A place is read that was never written",
+}
+
+
+def _broken(check: Check) -> Hazard | None:
+    return next((found for found in check.trace.hazards if found.severity != "benign"), None)
 
 
 def n_tiles(shape: tuple[int, ...], side: int) -> int:
