@@ -18,11 +18,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return None
     from xdist.scheduler import LoadScopeScheduling
 
-    class Spreading(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return nodeid if nodeid.startswith(SPREAD) else super()._split_scope(nodeid)
-
-    return Spreading(config, log)
+    scheduler: Any = LoadScopeScheduling(config, log)
+    by_file = scheduler._split_scope
+    scheduler._split_scope = lambda test: test if test.startswith(SPREAD) else by_file(test)
+    return scheduler
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

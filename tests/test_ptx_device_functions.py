@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,13 +11,12 @@ import pytest
 
 pytest.importorskip("numba.cuda")
 
-from numba import cuda
-
 from lanewise import ptx
 from lanewise.lowering import lower, why_unavailable
 
 pytestmark = pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable() or "kernels compile here")
 
+cuda: Any = import_module("numba.cuda")  # its modules are found at run time
 ONE_INSTRUCTION = "cvt.rn.f16x2.f32"  # what two float32 are packed with from compute capability 8.0 on
 ORDERS = pytest.mark.parametrize("targets", [("sm_75", "sm_90"), ("sm_90", "sm_75")], ids="-".join)
 PAIRS = np.zeros((32, 2), np.float32), np.zeros(32, np.uint32)
