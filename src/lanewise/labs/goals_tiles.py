@@ -8,6 +8,8 @@ guard would leave the access out; the totals allow for that.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from lanewise.checks import Check
@@ -27,21 +29,28 @@ def in_rows(points: int, side: int) -> Goal:
 
 
 def through_tile(points: int, side: int) -> Goal:
-    """The whole result comes from shared memory, without conflicts, and with no more requests than it
-    takes."""
+    """All of a square tile's matrix, 4 bytes a lane, comes from shared memory; see `from_tile`."""
+
+    def most(run: Run) -> int:
+        result = run.arguments[next(iter(run.expected))]
+        return 2 * n_tiles(result.shape, side) * max(1, side * side // WARP_LANES)
+
+    return from_tile(points, lambda run: run.arguments[next(iter(run.expected))].nbytes, most)
+
+
+def from_tile(points: int, n_bytes: Callable[[Run], int], requests: Callable[[Run], int]) -> Goal:
+    """`n_bytes(run)` or more are read from shared memory, without conflicts, by `requests(run)` stores and
+    loads at most."""
 
     def claim(check: Check, run: Run) -> Check:
-        result = next(iter(run.expected))
-        shape, n_bytes = run.arguments[result].shape, run.arguments[result].nbytes
-        space = check.trace.shared
-        if space.load.bytes_requested < n_bytes:
-            sentence = f"Only {space.load.bytes_requested:,} of the {n_bytes:,} bytes come from the tile."
+        space, wanted, limit = check.trace.shared, n_bytes(run), requests(run)
+        if space.load.bytes_requested < wanted:
+            sentence = f"Only {space.load.bytes_requested:,} of {wanted:,} bytes come from the tile."
             return check.claim("through the tile", False, sentence)
         no_conflicts(points).claim(check, run)
-        requests = space.load.requests + space.store.requests
-        limit = 2 * n_tiles(shape, side) * max(1, side * side // WARP_LANES)
-        sentence = f"Warps make {requests:,} requests to the tile; at most {limit:,} are allowed."
-        return check.claim("requests", requests <= limit, sentence)
+        made = space.load.requests + space.store.requests
+        sentence = f"Warps make {made:,} requests to the tile; at most {limit:,} are allowed."
+        return check.claim("requests", made <= limit, sentence)
 
     return Goal("no bank conflicts", points, claim)
 
