@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from lanewise.errors import Error
 from lanewise.grading.notebook import Cell, Notebook
@@ -79,16 +80,12 @@ def _named(lab: str) -> str:
 
 def _claimed(notebook: Notebook) -> tuple[str | None, int | None, _Notes]:
     """Lab and seed by the metadata, or without it by what the cells load."""
-    loaded = next((found for cell in notebook.code if (found := loads(cell.text))), None)
+    loaded = next(
+        (found for cell in notebook.code if (found := loads(cell.text)) and _is_seed(found[1])), None
+    )
     if isinstance(notebook.lab, str):
-        if not _is_seed(notebook.seed):
-            seed = loaded[1] if loaded and _is_seed(loaded[1]) else None
-            return notebook.lab, seed, ((METADATA_LOST, "Its metadata has no seed that can be one."),)
-        if loaded and loaded[0] == notebook.lab and loaded[1] != notebook.seed:
-            sentence = f"Its metadata says variant {notebook.seed}, but it loads variant {loaded[1]}."
-            return notebook.lab, notebook.seed, ((COPIED, sentence),)
-        return notebook.lab, notebook.seed, ()
-    if loaded and loaded[0] in names() and _is_seed(loaded[1]):
+        return _by_metadata(notebook.lab, notebook.seed, loaded)
+    if loaded and loaded[0] in names():
         sentence = f"Its metadata is lost; it loads {loaded[0]}, variant {loaded[1]}."
         return loaded[0], loaded[1], ((METADATA_LOST, sentence),)
     fitting = _labs_with_these_cells(notebook)
@@ -96,6 +93,15 @@ def _claimed(notebook: Notebook) -> tuple[str | None, int | None, _Notes]:
         sentence = f"Its metadata is lost; its cells are those of {fitting[0]}, taken for variant {PUBLIC}."
         return fitting[0], None, ((METADATA_LOST, sentence),)
     return None, None, ((METADATA_LOST, "Its metadata is lost."),)
+
+
+def _by_metadata(lab: str, seed: Any, loaded: tuple[str, int] | None) -> tuple[str, int | None, _Notes]:
+    if not _is_seed(seed):
+        return lab, loaded[1] if loaded else None, ((METADATA_LOST, "Its metadata names no possible seed."),)
+    if loaded and loaded != (lab, seed):
+        sentence = f"Its metadata says {lab}, variant {seed}, but it loads {loaded[0]}, variant {loaded[1]}."
+        return lab, seed, ((COPIED, one_line(sentence, 300)),)
+    return lab, seed, ()
 
 
 def _is_seed(value: object) -> bool:

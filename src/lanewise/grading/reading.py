@@ -23,6 +23,7 @@ from numba.types import float16
 from lanewise import ptx
 """
 LONGEST_CELL = 20_000  # characters; a solution has less than a tenth of that
+LONGEST_CONTEXT = 5 * LONGEST_CELL  # characters of all other cells together
 LARGEST_NUMBER = 2**63  # of an answer
 LONGEST_WORD = 200  # characters of an answer
 _COMMAND = re.compile(r"^[%!].*$", re.MULTILINE)  # a notebook's commands, which are no Python
@@ -56,7 +57,7 @@ def read_answer(lab: Lab, task_name: str, text: str, context: str = "") -> Any:
     if isinstance(lab.task(task_name), Answers):
         return _dictionary(task_name, statements)
     given = "".join(f"{name} = {value!r}\n" for name, value in lab.given.items())
-    functions = functions_in(text, f"<{task_name}>", IMPORTS + context + given)
+    functions = functions_in(text, f"<{task_name}>", IMPORTS + given + context + given)
     if not any(isinstance(one, ast.FunctionDef) and one.name == task_name for one in statements):
         raise NoAnswer(f"{task_name}: its cell defines no function of that name. Write: def {task_name}(...)")
     if task_name not in functions:
@@ -65,17 +66,19 @@ def read_answer(lab: Lab, task_name: str, text: str, context: str = "") -> Any:
 
 
 def parts_that_parse(texts: Iterable[str]) -> str:
-    """The texts of cells as one, without the cells that are no Python or too long."""
-    parts = []
+    """The texts of cells as one, without cells that are no Python, or too long."""
+    parts: list[str] = []
+    room = LONGEST_CONTEXT
     for text in texts:
         plain = _COMMAND.sub("pass", text)
         try:
-            if len(plain) <= LONGEST_CELL:
+            if len(plain) <= min(LONGEST_CELL, room):
                 _parsed("", plain)
-                parts.append(plain)
+                parts.append(f"{plain}\n")
+                room -= len(plain)
         except Unparsable:
             continue
-    return "\n".join(["", *parts])
+    return "".join(parts)
 
 
 def _parsed(name: str, text: str) -> list[ast.stmt]:

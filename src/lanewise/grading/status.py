@@ -24,7 +24,7 @@ STATUSES: dict[str, tuple[str, str]] = {
     ),
     WRONG_VARIANT: ("another variant than was assigned; marked as the assigned one", "talk to the student"),
     COPIED: (
-        "its metadata names another variant than it loads; marked by the metadata",
+        "its metadata says another lab or variant than it loads; marked by the metadata",
         "look at it",
     ),
     DUPLICATED: (

@@ -55,7 +55,7 @@ def who(parts: Sequence[str], depth: int = 0) -> Who:
     'Ada Lovelace'
     >>> who(["lovelaceada_LATE_4711_815_lab-1.ipynb"])
     Who(student='lovelaceada', number='4711', late=True, sure=True)
-    >>> [who(path.split("/")).student for path in ("ada/padding_transpose/x.ipynb", "ada/work/x.ipynb")]
+    >>> [who(path.split("/")).student for path in ("ada/padding_transpose/x.ipynb", "ada/hand-in/x.ipynb")]
     ['ada', 'ada']
     >>> who(["ada_padding_transpose.ipynb"]).student
     'ada'

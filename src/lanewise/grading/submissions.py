@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from lanewise.errors import Error
-from lanewise.grading.plain import visible
 from lanewise.grading.status import NO_NOTEBOOK, UNREADABLE
 from lanewise.grading.students import NOBODY, Who, common_depth, who
 
@@ -58,15 +57,9 @@ class Submission:
             raise Unreadable(self.problem)
         try:
             content = self._from_zip() if self.member >= 0 else self._from_file()
-        except (
-            OSError,
-            RuntimeError,
-            ValueError,
-            EOFError,
-            zipfile.BadZipFile,
-            NotImplementedError,
-        ) as error:
-            raise Unreadable(f"The file cannot be read: {visible(str(error))}.") from None
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise Unreadable(f"The file cannot be read: {why}.") from None
         except Exception as error:  # what a damaged zip raises depends on how it was packed
             raise Unreadable(f"The file cannot be unpacked: {type(error).__name__}.") from None
         if len(content) > LARGEST:
