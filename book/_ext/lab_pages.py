@@ -4,6 +4,7 @@
 that holds no solution. The notebooks that learners open never hold one.
 
 - `{labs}`: the labs with chapter, level, kinds, minutes and points
+- `{grading-statuses}`: what the status column of `lanewise grade` says, and what to do
 """
 
 import json
@@ -17,6 +18,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import support_data
+from lanewise.grading.status import STATUSES
 from lanewise.grading.student import BEGIN, END
 from lanewise.labs import Lab, load
 from lanewise.text import count
@@ -53,6 +55,15 @@ class Labs(SphinxDirective):
             str(lab.minutes),
             f"{lab.points:g}",
         ]
+
+
+class Statuses(SphinxDirective):
+    """A table of the statuses."""
+
+    def run(self) -> list[nodes.Node]:
+        """The most serious first, as the grader has them."""
+        rows = ([f"`{name}`", means, do] for name, (means, do) in STATUSES.items())
+        return [table("Statuses", ["status", "it means", "what to do"], rows)]
 
 
 def source_of(root: Path, name: str) -> Path:
@@ -100,5 +111,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Make the directive and the switch known."""
     app.add_config_value("lanewise_show_solutions", True, "env", bool)
     app.add_directive("labs", Labs)
+    app.add_directive("grading-statuses", Statuses)
     app.connect("source-read", add_solutions)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
