@@ -48,8 +48,8 @@ def _counts(threads: int) -> Answers:
         (
             Question(
                 "steps",
-                f"In step k = 0, 1, .. each thread t >= 2^k adds what thread t - 2^k has. After how many steps"
-                f" has each of {threads} threads the sum of all before it, its own included?",
+                f"In step k = 0, 1, .. each thread t >= 2^k adds what thread t - 2^k has. After how many"
+                f" steps has each of {threads} threads the sum of all before it, its own included?",
                 len(steps),
                 "How far back does a thread see after one step, after two, after three?",
                 "What a thread has seen doubles with every step.",
