@@ -53,3 +53,17 @@ def test_chapters_are_left_as_they_are() -> None:
 def test_the_table_of_labs_names_every_lab() -> None:
     text = PAGE.read_text()
     assert [name for name in names() if f"/labs/{name}.html" not in text] == []
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_chapter_of_a_lab_leads_to_it(name: str) -> None:
+    text = (ROOT / "book" / f"{load(name).chapter}.ipynb").read_text(encoding="utf-8")
+    assert f"[{load(name).title}](../labs/{name}.ipynb)" in text
+
+
+def test_every_chapter_on_access_patterns_has_a_guided_lab_and_a_challenge() -> None:
+    labs = [load(name) for name in names()]
+    for chapter in ("banks", "padding", "swizzle", "tensor_cores", "coalescing", "async_pipelines"):
+        assert {lab.level for lab in labs if lab.chapter == chapter} == {"guided", "challenge"}
+    for study in ("sgemm", "hgemm", "reduction_scan_fft", "layouts_in_ai", "layernorm_gelu", "attention"):
+        assert any(lab.chapter == study for lab in labs)

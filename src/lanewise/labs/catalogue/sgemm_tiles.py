@@ -160,13 +160,13 @@ def _multiply(each: int, given: Any) -> KernelTask:
         )
 
     def hidden(rng: np.random.Generator) -> tuple[tuple[int, ...], ...]:
-        return (tuple(int(extent) for extent in rng.integers(1, 2 * tile, size=3)),)
+        return (tuple(int(extent) for extent in rng.integers(1, tile + 4, size=3)),)
 
     return KernelTask(
         name="multiply",
         parameters=("a", "b", "c"),
         run=run,
-        sizes=((tile, tile, 2 * tile), (tile + 1, tile - 3, tile + 5)),
+        sizes=((tile, tile, tile), (tile - 3, tile + 1, 5)),
         hidden=hidden,
         right=3,
         goals=(
