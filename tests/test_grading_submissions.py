@@ -54,7 +54,7 @@ EXPORTS = {
     ],
     "nbgrader": [f"Ada Lovelace/{LAB}/{LAB}.ipynb", f"Bo Li/{LAB}/{LAB}.ipynb"],
     "nbgrader course": [f"submitted/Ada Lovelace/{LAB}/{LAB}.ipynb", f"submitted/Bo Li/{LAB}/{LAB}.ipynb"],
-    "folders": ["Ada Lovelace/work/lab.ipynb", "Bo Li/lab.ipynb"],
+    "folders": ["Ada Lovelace/hand-in/lab.ipynb", "Bo Li/lab.ipynb"],
     "folders in a folder": ["class/Ada Lovelace/lab.ipynb", "class/Bo Li/lab.ipynb"],
     "flat": ["Ada Lovelace.ipynb", f"Bo Li_{LAB}.ipynb"],
 }  # fmt: skip
@@ -100,10 +100,10 @@ def test_who_handed_in_no_notebook_has_a_row(tmp_path: Path) -> None:
 def test_a_zip_of_a_student_is_opened(tmp_path: Path) -> None:
     (tmp_path / "Ada_1_assignsubmission_file_").mkdir()
     zipped(
-        tmp_path / "Ada_1_assignsubmission_file_" / "mine.zip", {f"work/{LAB}.ipynb": content_of(solved())}
+        tmp_path / "Ada_1_assignsubmission_file_" / "mine.zip", {f"hand-in/{LAB}.ipynb": content_of(solved())}
     )
     (one,) = find(tmp_path).submissions
-    assert (one.name, one.who.student) == (f"Ada_1_assignsubmission_file_/mine.zip/work/{LAB}.ipynb", "Ada")
+    assert (one.name, one.who.student) == (f"Ada_1_assignsubmission_file_/mine.zip/hand-in/{LAB}.ipynb", "Ada")
     row = mark(one, Settings())
     assert (row.status, row.score) == ("ok", 16)
 
