@@ -15,7 +15,7 @@ from lanewise import results
 from lanewise.access import WarpAccess
 from lanewise.checks import Check
 from lanewise.labs.answers import Answers, Question
-from lanewise.labs.goals import Goal, global_sectors, no_hazards, sectors_per_request
+from lanewise.labs.goals import Goal, global_sectors, no_hazards
 from lanewise.labs.kernels import KernelTask
 from lanewise.labs.lab import Lab
 from lanewise.labs.runs import Run, poisoned
@@ -152,8 +152,7 @@ def _normalise(rows: int) -> KernelTask:
         hidden=hidden,
         right=4,
         goals=(
-            sectors_per_request(3, most=5),  # 4, and one more where a row starts inside a sector
-            global_sectors(2, _most_sectors),
+            global_sectors(5, _most_sectors),
             Goal("no float64", 2, _no_float64),
             no_hazards(1),
         ),

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numba import cuda, int32
 
+from lanewise.checks import Check
 from lanewise.labs.answers import Answers, Question
-from lanewise.labs.goals import no_conflicts, no_hazards, shared_bytes
+from lanewise.labs.goals import Goal, no_conflicts, shared_bytes, shared_wavefronts
 from lanewise.labs.kernels import KernelTask
 from lanewise.labs.lab import Lab
 from lanewise.labs.runs import Run, poisoned
@@ -62,7 +63,7 @@ def _counts(threads: int) -> Answers:
                 "A loop on one thread would need far fewer, but they would be one after the other.",
             ),
             Question(
-                "in_a_warp",
+                "other_warp",
                 "A neighbour to the left may be in another warp. In how many of the steps does at least one"
                 " thread read what a thread of another warp wrote?",
                 len(steps),
@@ -188,7 +189,26 @@ def _scan(threads: int, starter: Any) -> KernelTask:
         sizes=(2 * threads, 3 * threads - 5),
         hidden=hidden,
         right=3,
-        goals=(no_hazards(6), no_conflicts(1), shared_bytes(1, most=2 * threads * INT_BYTES)),
+        goals=(
+            Goal("no hazards", 4, _orders_what_is_shared),
+            shared_wavefronts(2, _most_wavefronts),
+            no_conflicts(1),
+            shared_bytes(1, most=2 * threads * INT_BYTES),
+        ),
         starter=starter,
         timed=1 << 22,
     )
+
+
+def _orders_what_is_shared(check: Check, run: Run) -> Check:
+    """No hazard, between threads that do exchange values: a thread on its own races with nobody."""
+    if not check.trace.shared.load.requests:
+        return check.claim("hazards", False, "The threads exchange nothing: no shared memory is read.")
+    return check.no_hazards()
+
+
+def _most_wavefronts(run: Run) -> int:
+    """For each warp and step two loads and a store, and one more of slack; a loop over all values is over."""
+    threads = int(np.prod(run.block))
+    steps = threads.bit_length() - 1
+    return int(np.prod(run.grid)) * -(-threads // WARP_LANES) * 4 * (steps + 1)
